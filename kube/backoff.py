@@ -1,0 +1,67 @@
+"""Waiting before trying again: growing, jittered, bounded; clock and chance are arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kube.errors import ApiError, KubeError, is_transient
+
+T = TypeVar("T")
+
+
+@dataclass
+class Backoff:
+    """How long to wait after the n-th failure in a row: `first_s` doubling up to `most_s`, jittered.
+
+    The wait lies between half of the bound and the bound, so that many clients spread out and a
+    bound of a second really slows a loop down.
+    """
+
+    first_s: float = 0.1
+    most_s: float = 30.0
+    jitter: Callable[[], float] = random.random
+    failures: int = field(default=0, init=False)
+
+    def next_delay_s(self) -> float:
+        """Count one more failure and say how many seconds to wait now."""
+        bound = min(self.most_s, self.first_s * 2.0 ** min(self.failures, 32))
+        self.failures += 1
+        return bound * (0.5 + self.jitter() / 2)
+
+    def reset(self) -> None:
+        """Forget the failures: something worked."""
+        self.failures = 0
+
+
+async def persist(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    deadline_s: float,
+    backoff: Backoff | None = None,
+    worth_retrying: Callable[[BaseException], bool] = is_transient,
+    now_s: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """Call `attempt` until it works, fails for good, or `deadline_s` seconds have passed.
+
+    A Retry-After of the server is respected. Raises the last error.
+    """
+    waits = backoff or Backoff()
+    end_s = now_s() + deadline_s
+    while True:
+        try:
+            return await attempt()
+        except KubeError as error:
+            if not worth_retrying(error):
+                raise
+            delay_s = waits.next_delay_s()
+            if isinstance(error, ApiError) and error.retry_after_s is not None:
+                delay_s = max(delay_s, error.retry_after_s)
+            if now_s() + delay_s >= end_s:
+                raise
+            await sleep(delay_s)

@@ -1,0 +1,116 @@
+"""What can go wrong when talking to the API server, by what the caller must do about it.
+
+KubeError
++-- ConfigError       the way to the server is not known: tell the user and stop
++-- Unreachable       no answer came: try again later
++-- ApiError          the server answered with an error status
+    +-- Invalid       400, 415, 422: the request is wrong and stays wrong
+    +-- Unauthorized  401: the credentials were refused, also after reading them again
+    +-- Forbidden     403: a right is missing: say which one
+    +-- NotFound      404: the object (or its whole kind) is not there
+    +-- Conflict      409: exists already, or changed after we read it: read again
+    +-- Gone          410: our version is too old: list again
+    +-- Busy          429 and 5xx: try again, not before `retry_after_s`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fluence.contract import FluenceError
+
+
+class KubeError(FluenceError):
+    """Everything that this package raises on purpose."""
+
+
+class ConfigError(KubeError):
+    """The configuration does not lead to an API server; the text says what to change."""
+
+
+class Unreachable(KubeError):
+    """No answer: refused, reset, or later than the deadline. The request may have been carried out."""
+
+
+class ApiError(KubeError):
+    """The API server answered with an error status."""
+
+    def __init__(
+        self, status: int, message: str, *, reason: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Invalid(ApiError):
+    """400, 415 or 422: repeating it does not help."""
+
+
+class Unauthorized(ApiError):
+    """401: the credentials were refused."""
+
+
+class Forbidden(ApiError):
+    """403: the message names verb, resource and namespace."""
+
+
+class NotFound(ApiError):
+    """404: gone, or never there."""
+
+
+class Conflict(ApiError):
+    """409: it exists already, or a precondition failed."""
+
+
+class Gone(ApiError):
+    """410: the resource version or continue token is too old."""
+
+
+class Busy(ApiError):
+    """429 or 5xx: the server cannot do it now."""
+
+
+_BY_STATUS: Mapping[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    415: Invalid,
+    422: Invalid,
+    429: Busy,
+}
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The parts of a meta/v1 Status that we use."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+def error_of(status: int, body: bytes, *, doing: str, retry_after: str | None = None) -> ApiError:
+    """The one place where an error answer becomes an exception.
+
+    `doing` is the request in a few words ("POST /api/v1/..."), used where the server said nothing
+    readable: proxies and dying servers answer with plain text.
+    """
+    try:
+        told = msgspec.json.decode(body, type=Status)
+    except msgspec.MsgspecError:
+        told = Status(message=body[:200].decode(errors="replace").strip())
+    kind = _BY_STATUS.get(status) or (Busy if status >= 500 else ApiError)
+    wait_s = float(retry_after) if retry_after and retry_after.isdigit() else None
+    message = told.message or f"{doing} was answered with HTTP status {status}"
+    return kind(status, message, reason=told.reason, retry_after_s=wait_s)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request may work a moment later."""
+    return isinstance(error, Unreachable | Busy)

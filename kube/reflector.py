@@ -1,0 +1,234 @@
+"""Keep a local copy of one Kubernetes collection.
+
+Owns: list in pages, watch with bookmarks, resume, relist, and saying what vanished in between. Does not
+own: what a change means, or any write.
+
+Data flows one way: a page or a watch line is decoded into the slim struct of the collection, put into
+`items`, and every subscriber is told (old, new). A subscriber sees each object appear, change and vanish in
+an order that could have happened, whatever the network does: an object that was replaced by another of the
+same name is told as vanished and then appeared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from kube import metrics
+from kube.backoff import Backoff
+from kube.errors import ApiError, Gone, KubeError, error_of
+from kube.objects import Key, ListPage, Resource, WatchEvent
+from kube.session import Kube
+
+R = TypeVar("R", bound=Resource)
+#: Told of each change: (old, None) vanished, (None, new) appeared, (old, new) changed. Must not raise or wait.
+Subscriber = Callable[[R | None, R | None], None]
+
+PAGE_SIZE: Final = 500
+_LIST_TIMEOUT_S: Final = 60.0
+#: The server sends a bookmark about once a minute; two missing ones mean that the line is dead (case C72).
+SILENCE_S: Final = 130.0
+_WATCH_S: Final = (240, 480)
+#: A stream that lived this long, or brought an event, counts as healthy.
+_HEALTHY_S: Final = 10.0
+#: After so many watches in a row that brought nothing, what we know is doubted and listed anew (case C73).
+_BARREN_WATCHES: Final = 5
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What to keep: the path of a collection and, where the server can filter it, a field selector."""
+
+    path: str
+    field_selector: str = ""
+
+    def params(self, **more: str) -> dict[str, str]:
+        """Query parameters for a request on this collection."""
+        return {"fieldSelector": self.field_selector, **more} if self.field_selector else more
+
+
+class _BookmarkMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Bookmark(msgspec.Struct, frozen=True):
+    metadata: _BookmarkMeta
+
+
+class Reflector(Generic[R]):
+    """A copy of one collection; `run` keeps it true until it is cancelled."""
+
+    def __init__(
+        self, kube: Kube, collection: Collection, kind: type[R], *, backoff: Backoff | None = None
+    ) -> None:
+        self.items: dict[Key, R] = {}
+        self.collection = collection
+        self._kube = kube
+        self._kind = kind
+        self._page_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            ListPage.__class_getitem__(kind)  # type: ignore[attr-defined]
+        )
+        self._raw_page_decoder = msgspec.json.Decoder(ListPage[msgspec.Raw])
+        self._decoder = msgspec.json.Decoder(kind)
+        self._event_decoder = msgspec.json.Decoder(WatchEvent)
+        self._subscribers: list[Subscriber[R]] = []
+        self._synced = asyncio.Event()
+        self._backoff = backoff or Backoff()
+        self._version = ""
+        self._barren = 0
+        self._log = log.bind(collection=collection.path)
+
+    def subscribe(self, subscriber: Subscriber[R]) -> None:
+        """Tell `subscriber` of every change from now on; subscribe before `run`."""
+        self._subscribers.append(subscriber)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the collection has been listed at least once."""
+        return self._synced.is_set()
+
+    async def wait_synced(self, deadline_s: float) -> None:
+        """Wait for the first whole list; TimeoutError after `deadline_s` seconds."""
+        async with asyncio.timeout(deadline_s):
+            await self._synced.wait()
+
+    async def run(self) -> None:
+        """List, then watch for ever; every failure is logged and followed by a growing pause."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Gone as error:
+                # The server no longer knows our version. Resuming would skip events, so list again.
+                self._version = ""
+                self._log.info("version too old, listing again", error=str(error))
+                await self._pause()
+            except (KubeError, msgspec.MsgspecError) as error:
+                metrics.WATCH_ENDS.labels(self.collection.path).inc()
+                self._log.warning("watch interrupted", error=str(error), kind=type(error).__name__)
+                await self._pause(error)
+
+    async def _pause(self, error: BaseException | None = None) -> None:
+        delay_s = self._backoff.next_delay_s()
+        if isinstance(error, ApiError) and error.retry_after_s is not None:
+            delay_s = max(delay_s, error.retry_after_s)
+        await asyncio.sleep(delay_s)
+
+    async def _list(self) -> None:
+        metrics.LISTS.labels(self.collection.path).inc()
+        found: dict[Key, R] = {}
+        cursor: str = ""
+        while True:
+            more = {"limit": str(PAGE_SIZE)} | ({"continue": cursor} if cursor else {})
+            body = await self._kube.get(
+                self.collection.path, self.collection.params(**more), timeout_s=_LIST_TIMEOUT_S
+            )
+            page = self._decode_page(body)
+            for item in page.items or ():
+                found[item.metadata.key] = item
+            cursor = page.metadata.continue_
+            if not cursor:
+                break
+            # A large collection must not stall everything else in this process.
+            await asyncio.sleep(0)
+        self._replace(found)
+        self._version = page.metadata.resource_version
+        self._synced.set()
+        metrics.CACHED_SINCE.labels(self.collection.path).set_to_current_time()
+
+    def _decode_page(self, body: bytes) -> ListPage[R]:
+        try:
+            page: ListPage[R] = self._page_decoder.decode(body)
+        except msgspec.ValidationError:
+            # One odd object must not hide all the others: decode one by one and leave it out aloud.
+            raw = self._raw_page_decoder.decode(body)
+            decoded = (self._decode(item) for item in raw.items or ())
+            return ListPage(raw.metadata, [item for item in decoded if item is not None])
+        return page
+
+    def _decode(self, raw: msgspec.Raw) -> R | None:
+        try:
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            self._log.error("object left out: it is not of the expected shape", error=str(error))
+            return None
+
+    def _replace(self, found: dict[Key, R]) -> None:
+        for key in [key for key in self.items if key not in found]:
+            self._remove(key)
+        for key, item in found.items():
+            old = self.items.get(key)
+            if old is None or old.metadata.resource_version != item.metadata.resource_version:
+                self._put(key, item)
+
+    async def _watch(self) -> None:
+        asked_s = random.randint(*_WATCH_S)  # noqa: S311 - spreads reconnects, no secret
+        params = self.collection.params(
+            watch="1",
+            resourceVersion=self._version,
+            allowWatchBookmarks="true",
+            timeoutSeconds=str(asked_s),
+        )
+        started_s, fruitful = time.monotonic(), False
+        async with self._kube.lines(self.collection.path, params, silence_s=SILENCE_S) as lines:
+            async for line in lines:
+                self._take(line)
+                fruitful = True
+                self._backoff.reset()
+        if fruitful or time.monotonic() - started_s > _HEALTHY_S:
+            self._barren = 0
+            return
+        self._barren += 1
+        if self._barren >= _BARREN_WATCHES:
+            self._barren, self._version = 0, ""
+        await self._pause()
+
+    def _take(self, line: bytes) -> None:
+        event = self._event_decoder.decode(line)
+        if event.type == "ERROR":
+            raise error_of(_status_code(event.object), bytes(event.object), doing="watch")
+        if event.type == "BOOKMARK":
+            bookmark = msgspec.json.decode(event.object, type=_Bookmark)
+            self._version = bookmark.metadata.resource_version
+            return
+        item = self._decode(event.object)
+        if item is None:
+            self._version = msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
+            return
+        metrics.LAST_EVENT.labels(self.collection.path).set_to_current_time()
+        if event.type == "DELETED":
+            self._remove(item.metadata.key)
+        else:
+            self._put(item.metadata.key, item)
+        self._version = item.metadata.resource_version
+
+    def _put(self, key: Key, new: R) -> None:
+        old = self.items.get(key)
+        if old is not None and old.metadata.uid != new.metadata.uid:
+            self._remove(key)
+            old = None
+        self.items[key] = new
+        for subscriber in self._subscribers:
+            subscriber(old, new)
+
+    def _remove(self, key: Key) -> None:
+        if (old := self.items.pop(key, None)) is not None:
+            for subscriber in self._subscribers:
+                subscriber(old, None)
+
+
+def _status_code(raw: msgspec.Raw) -> int:
+    try:
+        return int(msgspec.json.decode(raw, type=dict[str, Any]).get("code") or 500)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return 500
