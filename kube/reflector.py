@@ -28,7 +28,7 @@ from kube.objects import Key, ListPage, Resource, WatchEvent
 from kube.session import Kube
 
 R = TypeVar("R", bound=Resource)
-#: Told of each change: (old, None) vanished, (None, new) appeared, (old, new) changed. Must not raise or wait.
+#: Told of each change: (old, None) vanished, (None, new) appeared, (old, new) changed. It must not wait.
 Subscriber = Callable[[R | None, R | None], None]
 
 PAGE_SIZE: Final = 500
