@@ -7,6 +7,7 @@ written is dropped and counted; it never fails the work it tells about (rule E8)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import time
 from collections import OrderedDict
@@ -19,8 +20,8 @@ import structlog
 
 from fluence.contract import format_micro_time
 from kube import metrics
-from kube.backoff import Backoff, persist
-from kube.errors import KubeError, NotFound
+from kube.backoff import persist
+from kube.errors import Conflict, KubeError, NotFound
 from kube.session import Kube
 
 log = structlog.get_logger(__name__)
@@ -115,7 +116,7 @@ class EventRecorder:
         note: str,
         kind: Literal["Normal", "Warning"] = "Normal",
     ) -> None:
-        """Queue an event; returns at once. Repeats (same object and reason) are counted, at most one a minute."""
+        """Queue an event; returns at once. Repeats (same object and reason) count once a minute."""
         if not self._is_news(regarding, reason):
             return
         try:
@@ -169,7 +170,8 @@ class EventRecorder:
         collection = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         # Remembered before the write, so that a second worker cannot make the same event meanwhile.
         self._remember(key, _Series(f"{collection}/{body['metadata']['name']}", 1, self._now_s()))
-        await persist(lambda: self._kube.post(collection, body), deadline_s=_DEADLINE_S, backoff=Backoff(0.2))
+        with contextlib.suppress(Conflict):  # an earlier attempt arrived, though its answer did not
+            await persist(lambda: self._kube.post(collection, body), deadline_s=_DEADLINE_S)
 
     async def _continue(self, series: _Series, told: _Told) -> bool:
         change = {"series": {"count": series.count, "lastObservedTime": format_micro_time(told.at)}}

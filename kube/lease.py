@@ -22,7 +22,7 @@ import structlog
 from fluence.contract import format_micro_time
 from kube import metrics
 from kube.backoff import Backoff
-from kube.errors import Conflict, Forbidden, KubeError, NotFound
+from kube.errors import Forbidden, KubeError, NotFound
 from kube.session import Kube
 
 log = structlog.get_logger(__name__)
@@ -122,21 +122,17 @@ class Lease:
             await asyncio.sleep(backoff.next_delay_s())
 
     async def _renew_for_ever(self) -> None:
-        while True:
+        while self.held():
             await asyncio.sleep(self._retry_s)
             try:
-                if await self._try_to_hold():
-                    continue
-                raise LeaseLost(f"lease {self._namespace}/{self.name} was taken over by another process")
-            except LeaseLost:
-                self._leading_until_s = float("-inf")
-                raise
+                if not await self._try_to_hold():
+                    # Taken over: whoever holds it now may be writing already.
+                    self._leading_until_s = float("-inf")
             except KubeError as error:
                 self._log.warning("lease not renewed", error=str(error))
-            if not self.held():
-                raise LeaseLost(
-                    f"lease {self._namespace}/{self.name} could not be renewed for {self._duration_s} s"
-                )
+        raise LeaseLost(
+            f"lease {self._namespace}/{self.name} is lost: not renewed for {self._duration_s} s, or taken over"
+        )
 
     async def _try_to_hold(self) -> bool:
         """One attempt to take or keep the lease; True when we lead afterwards."""
@@ -146,14 +142,16 @@ class Lease:
                 await self._kube.get(self._path, timeout_s=self._retry_s), type=_Lease
             )
         except NotFound:
-            written = await self._write("POST", self._body(None, _LeaseSpec()))
+            method, path, body = "POST", self._collection, self._body(None, _LeaseSpec())
         else:
             if not self._is_free(found, sent_s):
                 return False
-            written = await self._write("PUT", self._body(found.metadata.resource_version, found.spec))
-        if written:
-            self._leading_until_s = sent_s + self._duration_s
-        return written
+            method, path = "PUT", self._path
+            body = self._body(found.metadata.resource_version, found.spec)
+        # A conflict means that somebody else wrote first: it is an error here, and the next attempt sees what.
+        await self._kube.request(method, path, body=msgspec.json.encode(body), timeout_s=self._retry_s)
+        self._leading_until_s = sent_s + self._duration_s
+        return True
 
     def _is_free(self, found: _Lease, now_s: float) -> bool:
         holder = found.spec.holder_identity
@@ -163,15 +161,6 @@ class Lease:
             self._seen = (found.metadata.resource_version, now_s)
         lasts_s = found.spec.lease_duration_seconds or self._duration_s
         return now_s >= self._seen[1] + lasts_s
-
-    async def _write(self, method: str, body: dict[str, Any]) -> bool:
-        path = self._collection if method == "POST" else self._path
-        try:
-            await self._kube.request(method, path, body=msgspec.json.encode(body), timeout_s=self._retry_s)
-        except Conflict:
-            # Somebody else wrote first; the next attempt sees what.
-            return self.held()
-        return True
 
     def _body(self, version: str | None, old: _LeaseSpec) -> dict[str, Any]:
         now = format_micro_time(self._utc_now())
