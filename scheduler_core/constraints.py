@@ -1,0 +1,155 @@
+"""What a pod demands of its node, as hashable values; and `Shape`, what makes members alike.
+
+Owns: taints and tolerations (T1 to T4), label requirements (A3), terms (A2, A4), shapes. Does not own: which
+nodes of a cluster meet them (`eligibility`), or how they are read from a pod (the scheduler's decoder).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+#: (resource, amount) sorted by resource, without zeros: cpu in milli, memory in bytes, "pods" is 1.
+Requests = tuple[tuple[str, int], ...]
+
+BLOCKING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INT64 = range(-(2**63), 2**63)
+
+
+def parse_int64(text: str) -> int | None:
+    """A base-10 int64 as Go reads it, or None (rule A3)."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if value in _INT64 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """`spec.taints[]` of a node."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it keeps pods away; PreferNoSchedule only scores (rule T1)."""
+        return self.effect in BLOCKING_EFFECTS
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """`spec.tolerations[]` of a pod; tolerationSeconds never matters for placement (rule T4)."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Rules T2 and T3: Lt and Gt are off in Kubernetes, so they never tolerate."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return self.operator in ("", "Equal") and bool(self.key) and self.value == taint.value
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a selector: In, NotIn, Exists, DoesNotExist, Gt, Lt (rule A3)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def admits(self, value: str | None) -> bool:
+        """Whether a label with this value (None: no such label) meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
+            case _:
+                return False  # unparsable: a term that does not parse matches nothing (rule A5)
+
+    def _compares(self, value: str | None) -> bool:
+        if value is None or len(self.values) != 1:
+            return False
+        here, bound = parse_int64(value), parse_int64(self.values[0])
+        if here is None or bound is None:
+            return False
+        return here > bound if self.operator == "Gt" else here < bound
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorTerm:
+    """One nodeSelectorTerm: expressions and fields are ANDed; an empty one matches nothing (A2)."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConstraints:
+    """Everything that decides whether a node may be used at all, apart from room.
+
+    `required` is None without required node affinity; an empty tuple matches no node (rule A2).
+    """
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required: tuple[SelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one member asks for and demands. Members with an equal shape are alike to the matcher.
+
+    `unsupported` names the hard rules that it carries and that Fluence does not honour yet.
+    """
+
+    requests: Requests
+    constraints: NodeConstraints = NodeConstraints()
+    unsupported: tuple[str, ...] = ()
+
+
+@functools.lru_cache(maxsize=8192)
+def shape(requests: Requests, constraints: NodeConstraints, unsupported: tuple[str, ...] = ()) -> Shape:
+    """The one Shape object for these values: alike members then share it, which keeps matching fast."""
+    return Shape(requests, constraints, unsupported)
+
+
+@dataclass(frozen=True, slots=True)
+class Repulsion:
+    """One required anti-affinity term of a pod that is already placed (rule IA4: it acts both ways).
+
+    `namespaces` None means all. `selector` None matches nothing and () everything (rule IA5).
+    """
+
+    topology_key: str
+    namespaces: frozenset[str] | None
+    selector: tuple[Requirement, ...] | None
+
+    def sees(self, namespace: str) -> bool:
+        """Whether pods of this namespace are within its scope."""
+        return self.namespaces is None or namespace in self.namespaces
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels, in a namespace that it sees, is kept away."""
+        if self.selector is None:
+            return False
+        return all(one.admits(labels.get(one.key)) for one in self.selector)
