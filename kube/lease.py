@@ -131,7 +131,7 @@ class Lease:
             except KubeError as error:
                 self._log.warning("lease not renewed", error=str(error))
         raise LeaseLost(
-            f"lease {self._namespace}/{self.name} is lost: not renewed for {self._duration_s} s, or taken over"
+            f"lease {self._namespace}/{self.name} is lost: taken over or not renewed for {self._duration_s} s"
         )
 
     async def _try_to_hold(self) -> bool:
@@ -148,7 +148,7 @@ class Lease:
                 return False
             method, path = "PUT", self._path
             body = self._body(found.metadata.resource_version, found.spec)
-        # A conflict means that somebody else wrote first: it is an error here, and the next attempt sees what.
+        # A conflict means that somebody else wrote first; the next attempt sees what.
         await self._kube.request(method, path, body=msgspec.json.encode(body), timeout_s=self._retry_s)
         self._leading_until_s = sent_s + self._duration_s
         return True

@@ -1,0 +1,1 @@
+"""The process around the matching core: caches, queue loop, binding, conditions, events."""
