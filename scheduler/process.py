@@ -1,0 +1,120 @@
+"""The scheduler process: reflectors into the cache, the loop, the binder, and the lease around them.
+
+Everything that waits to be written when the process is killed is found again from the API server alone:
+members that were bound count for their gang, all others are placed anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, Final
+
+import structlog
+
+from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceError
+from kube.errors import NotFound
+from kube.events import EventRecorder
+from kube.lease import Lease
+from kube.objects import PodGroup
+from kube.reflector import Collection, Reflector
+from kube.session import Kube
+from scheduler.bind import Binder
+from scheduler.cache import ClusterCache
+from scheduler.loop import SchedulingLoop
+from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
+from scheduler.report import Reporter, StatusWriter
+from scheduler.settings import SchedulerSettings
+
+log = structlog.get_logger(__name__)
+
+_POD_GROUPS: Final = f"/apis/{POD_GROUP_API_VERSION}/{POD_GROUP_PLURAL}"
+
+
+class SchedulerProcess:
+    """All parts of the scheduler, wired; `run` is the process."""
+
+    def __init__(self, kube: Kube, settings: SchedulerSettings) -> None:
+        self._kube = kube
+        self._lease = Lease(
+            kube,
+            settings.namespace,
+            settings.lease_name,
+            settings.identity,
+            duration_s=settings.lease_duration_s,
+        )
+        pods = Reflector(kube, Collection("/api/v1/pods"), Pod)
+        nodes = Reflector(kube, Collection("/api/v1/nodes"), Node)
+        groups = Reflector(kube, Collection(_POD_GROUPS), PodGroup)
+        claims = Reflector(kube, Collection("/api/v1/persistentvolumeclaims"), VolumeClaim)
+        volumes = Reflector(kube, Collection("/api/v1/persistentvolumes"), PersistentVolume)
+        self._reflectors: list[Reflector[Any]] = [nodes, groups, claims, volumes, pods]
+        self._cache = ClusterCache(
+            settings.scheduler_name,
+            pods=pods,
+            nodes=nodes,
+            groups=groups,
+            claims=claims,
+            volumes=volumes,
+            on_dirty=lambda key: self._loop.touch(key),
+            on_room=lambda: self._loop.wake(),
+        )
+        self._binder = Binder(
+            kube,
+            may_bind=self._lease.held,
+            node_exists=self._cache.node_is_open,
+            on_bound=lambda pod, node: self._reporter.bound(pod, node),
+            on_released=lambda key, pod, why: self._loop.released(key, pod, why),
+        )
+        self._recorder = EventRecorder(
+            kube,
+            controller=settings.scheduler_name,
+            instance=f"{settings.scheduler_name}-{settings.identity}",
+            my_turn=self._binder.when_idle,
+        )
+        self._writer = StatusWriter(kube, self._binder.when_idle)
+        self._reporter = Reporter(self._writer, self._recorder)
+        self._loop = SchedulingLoop(self._cache, self._binder, self._reporter)
+
+    def not_ready(self) -> list[str]:
+        """What is still missing before this process is of use; empty when it is ready.
+
+        A process that waits for the lease is ready: it can take over at any moment.
+        """
+        return [f"{one.collection.path} is not listed yet" for one in self._reflectors if not one.is_synced]
+
+    async def run(self) -> None:
+        """Schedule until cancelled; LeaseLost when another process may have taken over."""
+        await self._require_pod_groups()
+        async with asyncio.TaskGroup() as group:
+            watching = [
+                group.create_task(one.run(), name=f"reflector {one.collection.path}")
+                for one in self._reflectors
+            ]
+            for one in self._reflectors:
+                while not one.is_synced:
+                    with contextlib.suppress(TimeoutError):
+                        await one.wait_synced(30.0)
+                        continue
+                    log.warning("still waiting for the first list", collection=one.collection.path)
+            try:
+                await self._lease.lead(self._lead)
+            finally:
+                for task in watching:
+                    task.cancel()
+
+    async def _lead(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._binder.run(), name="binder")
+            group.create_task(self._writer.run(), name="conditions")
+            group.create_task(self._recorder.run(), name="events")
+            group.create_task(self._loop.run(), name="scheduling loop")
+
+    async def _require_pod_groups(self) -> None:
+        try:
+            await self._kube.get(_POD_GROUPS, {"limit": "1"})
+        except NotFound as error:
+            raise FluenceError(
+                "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart, or "
+                "kubectl apply -f manifests/chart/crds/podgroups.yaml"
+            ) from error
