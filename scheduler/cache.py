@@ -55,7 +55,7 @@ class ClusterCache:
         claims.subscribe(self._volume_changed)
         volumes.subscribe(self._volume_changed)
 
-    def keys(self) -> list[Key]:
+    def gang_keys(self) -> list[Key]:
         """Every gang that has at least one pod."""
         return list(self._members)
 

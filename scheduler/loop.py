@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from fluence.contract import Why
+from fluence.contract import ConditionReason, Why
 from kube.backoff import Backoff
 from kube.objects import Key
 from scheduler import metrics
@@ -71,7 +71,7 @@ class SchedulingLoop:
 
     async def run(self) -> None:
         """Decide until cancelled."""
-        for key in self._cache.keys():
+        for key in self._cache.gang_keys():
             self.touch(key)
         while True:
             try:
@@ -94,7 +94,11 @@ class SchedulingLoop:
             # Other work ran meanwhile: what changed since is looked at again, never decided upon.
             current = standing if standing.key not in self._dirty else self._cache.standing(standing.key)
             self._dirty.discard(standing.key)
-            self._look_at(current)
+            try:
+                self._look_at(current)
+            except Exception:  # one gang that cannot be judged must not stop all the others
+                log.exception("gang not looked at", group=standing.key)
+                metrics.ATTEMPTS.labels(ConditionReason.SCHEDULER_ERROR).inc()
             await asyncio.sleep(0)
         metrics.WAITING.labels(Why.NOT_ENOUGH_ROOM).set(len(self._parked))
         metrics.WAITING.labels(Why.WAITING_FOR_MEMBERS).set(len(self._waiting_since_s))
@@ -119,11 +123,11 @@ class SchedulingLoop:
 
     def _wait(self, standing: Standing) -> None:
         now_s = time.monotonic()
-        since_s = self._waiting_since_s.setdefault(standing.key, now_s)
-        if now_s - since_s < _GRACE_S:
+        if standing.key not in self._waiting_since_s:
+            self._waiting_since_s[standing.key] = now_s
             asyncio.get_running_loop().call_later(_GRACE_S + 0.1, self.touch, standing.key)
-            return
-        self._reporter.waiting(standing, self._cache.group(standing.key))
+        elif now_s - self._waiting_since_s[standing.key] >= _GRACE_S:
+            self._reporter.waiting(standing, self._cache.group(standing.key))
 
     def _try_to_place(self, standing: Standing) -> None:
         started_s = time.perf_counter()
@@ -140,6 +144,7 @@ class SchedulingLoop:
 
     def _place(self, standing: Standing, placement: Placement) -> None:
         placed = [pod for pod in standing.candidates if pod.metadata.uid in placement.nodes]
+        self._reporter.placing(placed)
         self._cache.assume(placement)
         self._binder.bind(GangBinding(standing.key, placed, placement.nodes))
         log.info(

@@ -16,7 +16,7 @@ from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceErr
 from kube.errors import NotFound
 from kube.events import EventRecorder
 from kube.lease import Lease
-from kube.objects import PodGroup
+from kube.objects import Key, PodGroup
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 from scheduler.bind import Binder
@@ -56,15 +56,15 @@ class SchedulerProcess:
             groups=groups,
             claims=claims,
             volumes=volumes,
-            on_dirty=lambda key: self._loop.touch(key),
-            on_room=lambda: self._loop.wake(),
+            on_dirty=self._touch,
+            on_room=self._wake,
         )
         self._binder = Binder(
             kube,
             may_bind=self._lease.held,
             node_exists=self._cache.node_is_open,
-            on_bound=lambda pod, node: self._reporter.bound(pod, node),
-            on_released=lambda key, pod, why: self._loop.released(key, pod, why),
+            on_bound=self._bound,
+            on_released=self._released,
         )
         self._recorder = EventRecorder(
             kube,
@@ -75,6 +75,20 @@ class SchedulerProcess:
         self._writer = StatusWriter(kube, self._binder.when_idle)
         self._reporter = Reporter(self._writer, self._recorder)
         self._loop = SchedulingLoop(self._cache, self._binder, self._reporter)
+
+    # The parts form a circle (decide, bind, be told, decide), so that some links are made late.
+
+    def _touch(self, key: Key) -> None:
+        self._loop.touch(key)
+
+    def _wake(self) -> None:
+        self._loop.wake()
+
+    def _bound(self, pod: Pod, node: str) -> None:
+        self._reporter.bound(pod, node)
+
+    def _released(self, key: Key, pod: Pod, why: str) -> None:
+        self._loop.released(key, pod, why)
 
     def not_ready(self) -> list[str]:
         """What is still missing before this process is of use; empty when it is ready.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import structlog
@@ -52,7 +52,7 @@ class StatusWriter:
     def __init__(self, kube: Kube, my_turn: Callable[[], Awaitable[None]]) -> None:
         self._kube = kube
         self._my_turn = my_turn
-        self._pending: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._pending: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._told: dict[str, tuple[str, str, float]] = {}
         self._some = asyncio.Event()
 
@@ -69,12 +69,13 @@ class StatusWriter:
         self._told[uid] = (reason, message, time.monotonic())
         while len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
-        self._pending[f"{kind} {path}"] = (path, body)
+        self._pending[uid] = (kind, path, body)
         self._some.set()
 
     def forget(self, uid: str) -> None:
-        """The object is in another state now: whatever comes next is news."""
+        """The object is in another state now: whatever waits is untrue, whatever comes next is news."""
         self._told.pop(uid, None)
+        self._pending.pop(uid, None)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -90,12 +91,10 @@ class StatusWriter:
             await self._my_turn()
             if not self._pending:
                 continue
-            name = next(iter(self._pending))
-            path, body = self._pending.pop(name)
-            kind = name.partition(" ")[0]
-            await self._send(kind, path, body)
+            uid = next(iter(self._pending))
+            await self._send(uid, *self._pending.pop(uid))
 
-    async def _send(self, kind: str, path: str, body: dict[str, Any]) -> None:
+    async def _send(self, uid: str, kind: str, path: str, body: dict[str, Any]) -> None:
         try:
             patch = "strategic" if kind == "pod" else "merge"
             await persist(
@@ -104,7 +103,8 @@ class StatusWriter:
             )
             metrics.STATUS_WRITES.labels(kind, "written").inc()
         except (NotFound, Conflict):
-            # It is gone, or another object of its name: nobody is left to be told.
+            # It is gone, or has changed since (bound, perhaps): the next look at it decides anew.
+            self._told.pop(uid, None)
             metrics.STATUS_WRITES.labels(kind, "gone").inc()
         except KubeError as error:
             metrics.STATUS_WRITES.labels(kind, "failed").inc()
@@ -121,9 +121,13 @@ class Reporter:
         self._recorder = recorder
         self._utc_now = utc_now
 
+    def placing(self, pods: Iterable[Pod]) -> None:
+        """These members are about to be bound: a refusal that still waits to be written is void."""
+        for pod in pods:
+            self._writer.forget(pod.metadata.uid)
+
     def bound(self, pod: Pod, node: str) -> None:
         """A member is bound: the event that `kubectl describe` shows (rule E5)."""
-        self._writer.forget(pod.metadata.uid)
         self._recorder.record(
             _reference(pod),
             reason=EventReason.SCHEDULED,
@@ -181,7 +185,11 @@ class Reporter:
             meta.uid,
             "pod",
             f"/api/v1/namespaces/{meta.namespace}/pods/{meta.name}/status",
-            {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}},
+            # With the version, a write that was overtaken by a binding is refused instead of undoing it.
+            {
+                "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+                "status": {"conditions": [condition]},
+            },
             reason,
             message,
         )
