@@ -208,7 +208,7 @@ async def measure(kube: Kube, way: Way, row: Row, nodes: list[str], switches: Sw
     """One way, one row: create, let it go, watch, clean up."""
     namespace = f"bench-{way}-{row.gangs}x{row.size}-{int(time.time())}"
     await kube.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    await _service_account(kube, namespace)
+    await wait_for_service_account(kube, namespace)
     await create_pods(kube, way, row, namespace)
     watch = Stopwatch(kube, row, namespace, _groups_path(way, namespace))
     watching = asyncio.create_task(watch.run())
@@ -241,7 +241,7 @@ def _groups_path(way: Way, namespace: str) -> str | None:
     }[way]
 
 
-async def _service_account(kube: Kube, namespace: str) -> None:
+async def wait_for_service_account(kube: Kube, namespace: str) -> None:
     """Pods are refused until the namespace has its default service account."""
     async with asyncio.timeout(30):
         while True:
@@ -249,6 +249,17 @@ async def _service_account(kube: Kube, namespace: str) -> None:
             if b'"default"' in found:
                 return
             await asyncio.sleep(0.05)
+
+
+async def wait_until_bound(kube: Kube, row: Row, namespace: str) -> None:
+    """Wait until every pod of the row is bound, by asking now and then."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    async with asyncio.timeout(_DEADLINE_S):
+        while True:
+            unbound = await kube.get(path, {"fieldSelector": "spec.nodeName=", "limit": "1"})
+            if b'"items":[]' in unbound:
+                return
+            await asyncio.sleep(0.5)
 
 
 async def _clean_up(kube: Kube, namespace: str) -> None:

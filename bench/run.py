@@ -1,0 +1,169 @@
+"""One whole benchmark run: a cluster of its own, every way in turn, a table, and build/bench.json."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import psutil
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench import gangs, matcher
+from devcluster import cluster as clusters
+from devcluster.progress import to_stderr
+from devcluster.spec import ClusterSpec
+from kube.session import Kube
+
+OUTPUT: Final = Path("build/bench.json")
+#: What docs/performance.md calls a full memory measurement: 1,000 nodes and 5,000 pods.
+_MEMORY_ROW: Final = gangs.Row(50, 100)
+
+console = Console(stderr=True)
+
+
+def main() -> None:
+    """The program."""
+    typer.run(_run)
+
+
+def _run(
+    nodes: Annotated[int, typer.Option(help="Fake nodes of 64 CPU.")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Measurements of each way; the median counts.")] = 3,
+    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = OUTPUT,
+    only_matcher: Annotated[bool, typer.Option(help="Leave the cluster out.")] = False,
+) -> None:
+    """Pods bound per second beside the API server alone and native gangs; the matcher alone; memory."""
+    found: dict[str, Any] = {"gangs": [], "matcher": _matcher(), "memory": []}
+    if not only_matcher:
+        found |= _cluster_part(nodes, rounds)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(found, indent=2) + "\n")
+    _print(found)
+    console.print(f"figures: {output}")
+
+
+def _matcher() -> list[dict[str, Any]]:
+    console.print("measuring the matcher alone")
+    return matcher.measure()
+
+
+def _cluster_part(nodes: int, rounds: int) -> dict[str, Any]:
+    spec = ClusterSpec(
+        name=f"bench-{os.getpid()}",
+        nodes=nodes,
+        cpu="64",
+        memory="256Gi",
+        native_gangs=True,
+        processes=("scheduler",),
+        owner_pid=os.getpid(),
+    )
+    with clusters.start(spec, to_stderr) as cluster:
+        # The fake kubelet would turn every bound pod into more writes than binding it takes.
+        cluster.process("kwok").stop()
+        return asyncio.run(_measure_all(cluster, rounds))
+
+
+async def _measure_all(cluster: clusters.RunningCluster, rounds: int) -> dict[str, Any]:
+    async with await Kube.connect(cluster.kubeconfig, user_agent="fluence-bench") as kube:
+        listed = json.loads(await kube.get("/api/v1/nodes"))
+        names = [node["metadata"]["name"] for node in listed["items"]]
+        rows = [await _measure_row(kube, cluster, row, names, rounds) for row in gangs.ROWS]
+        memory = await _measure_memory(kube, cluster, names)
+    return {"gangs": rows, "memory": memory}
+
+
+def _switches(cluster: clusters.RunningCluster) -> gangs.Switches:
+    controller = cluster.process("controller")
+
+    async def start() -> None:
+        await asyncio.to_thread(controller.start, ready=False)
+
+    async def stop() -> None:
+        await asyncio.to_thread(controller.stop)
+
+    return gangs.Switches(start, stop)
+
+
+async def _measure_row(
+    kube: Kube, cluster: clusters.RunningCluster, row: gangs.Row, nodes: list[str], rounds: int
+) -> dict[str, Any]:
+    found: dict[gangs.Way, list[gangs.Result]] = {way: [] for way in gangs.WAYS}
+    for number in range(rounds):
+        # In turn, so that a slow minute of the machine slows every way alike.
+        for way in gangs.WAYS:
+            result = await gangs.measure(kube, way, row, nodes, _switches(cluster))
+            found[way].append(result)
+            console.print(
+                f"{row.gangs} x {row.size}, round {number + 1} of {rounds}, {way}: "
+                f"{result.pods_per_s:.0f} pods/s, first bound after {result.first_bound_s:.2f} s"
+            )
+    median = {way: statistics.median(one.pods_per_s for one in results) for way, results in found.items()}
+    first = {way: statistics.median(one.first_bound_s for one in results) for way, results in found.items()}
+    return {
+        "gangs": row.gangs,
+        "size": row.size,
+        **{way: round(rate, 1) for way, rate in median.items()},
+        "first_bound_s": {way: round(seconds, 3) for way, seconds in first.items()},
+    }
+
+
+async def _measure_memory(
+    kube: Kube, cluster: clusters.RunningCluster, nodes: list[str]
+) -> list[dict[str, Any]]:
+    console.print(f"measuring memory with {len(nodes)} nodes and {_MEMORY_ROW.pods} pods")
+    for process in ("webhook", "controller"):
+        await asyncio.to_thread(cluster.process(process).start)
+    await kube.post("/api/v1/namespaces", {"metadata": {"name": "memory"}})
+    await gangs.wait_for_service_account(kube, "memory")
+    await gangs.create_pods(kube, "fluence", _MEMORY_ROW, "memory")
+    await gangs.wait_until_bound(kube, _MEMORY_ROW, "memory")
+    return [
+        {"process": row["name"], "mb": round(psutil.Process(row["pid"]).memory_info().rss / 2**20, 1)}
+        for row in cluster.status()
+        if row["pid"]
+    ]
+
+
+def _print(found: dict[str, Any]) -> None:
+    out = Console()
+    if found["gangs"]:
+        out.print(_gang_table(found["gangs"]))
+    table = Table(title="The matcher alone")
+    for column in ("nodes", "gang", "ms"):
+        table.add_column(column, justify="right")
+    for row in found["matcher"]:
+        table.add_row(str(row["nodes"]), str(row["gang"]), f"{row['ms']:.3f}")
+    out.print(table)
+    if found["memory"]:
+        table = Table("process", "resident MB", title="Memory, 1,000 nodes and 5,000 pods")
+        for row in found["memory"]:
+            table.add_row(row["process"], f"{row['mb']:.0f}")
+        out.print(table)
+
+
+def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title="Pods bound per second (medians; ratios within this run)")
+    for column in (
+        "gangs x size", "API server alone", "native gangs", "Fluence", "Fluence / native",
+        "Fluence / alone", "first bind native", "first bind Fluence",
+    ):  # fmt: skip
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            f"{row['gangs']} x {row['size']}",
+            f"{row['ceiling']:.0f}",
+            f"{row['native']:.0f}",
+            f"{row['fluence']:.0f}",
+            f"{row['fluence'] / row['native']:.2f}",
+            f"{row['fluence'] / row['ceiling']:.2f}",
+            f"{row['first_bound_s']['native']:.2f} s",
+            f"{row['first_bound_s']['fluence']:.2f} s",
+        )
+    return table

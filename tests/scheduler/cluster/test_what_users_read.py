@@ -1,0 +1,106 @@
+"""Order, conditions and events: what a user sees with kubectl (real control plane)."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.world import World
+
+MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+async def test_gangs_start_in_the_order_in_which_they_came(world: World) -> None:
+    """Case C111: room for one gang at a time, each runs for a moment."""
+    await world.node("a", cpu="2")
+    await world.gang("full", 2)
+    await world.until_bound("full", 2)
+    names = [f"g{number}" for number in (3, 1, 4, 0, 5)]
+    for name in names:
+        await world.gang(name, 2, run="0s", outcome="succeed")
+    for name in names:
+        await world.until_refused(name)
+    stamps = {g["metadata"]["name"]: g["status"]["creationTime"] for g in await world.pod_groups()}
+    assert all(MICRO.fullmatch(stamp) for stamp in stamps.values())
+    async with world.history() as history:
+        for number in range(2):
+            await world.delete("Pod", f"full-{number}")
+        for name in names:
+
+            async def has_run(name: str = name) -> bool:
+                return len(history.bound_of(name)) == 2
+
+            await world.wait_for(has_run, what=f"{name} has been bound")
+        assert history.groups_in_order() == sorted(names, key=lambda name: stamps[name])
+
+
+async def test_both_pods_are_unschedulable_until_they_are_bound(world: World) -> None:
+    """Case C116, rules F1, F2."""
+    await world.node("a", cpu="1")
+    await world.gang("g", 2)
+    await world.until_refused("g", deadline_s=10)
+    before = await world.condition("g-0")
+    assert before is not None
+    condition = await world.group_condition("g")
+    assert condition is not None
+    assert (condition["status"], condition["reason"]) == ("False", "NotEnoughRoom")
+    await world.node("b", cpu="1")
+    await world.until_bound("g", 2)
+    after = await world.condition("g-0")
+    assert after is not None
+    assert after["status"] == "True"
+
+    async def group_says_scheduled() -> bool:
+        return ((await world.group_condition("g")) or {}).get("status") == "True"
+
+    await world.wait_for(group_says_scheduled, what="the PodGroup says Scheduled")
+
+
+async def test_a_try_that_changes_nothing_writes_nothing(world: World) -> None:
+    """Cases C116, C117: one event for each pod, transition times stay, although the gang is tried again."""
+    await world.node("a", cpu="2")
+    await world.gang("g", 5)
+    await world.until_refused("g")
+    before = {
+        pod["metadata"]["name"]: await world.condition(pod["metadata"]["name"])
+        for pod in await world.pods("g")
+    }
+    for number in range(3):  # each of these makes room appear, hence another try
+        await world.gang(f"s{number}", 1, run="0s", outcome="succeed")
+        await world.until_phase(f"s{number}", "Finished") if await world.pod_group(f"s{number}") else None
+        await world.until_gone("PodGroup", f"s{number}")
+    for name, condition in before.items():
+        assert condition is not None
+        now = await world.condition(name)
+        assert now is not None
+        assert now["lastTransitionTime"] == condition["lastTransitionTime"]
+        assert len(await world.events(name, "FailedScheduling")) <= 1
+
+    async def told() -> bool:
+        return len(await world.events(reason="FailedScheduling")) == 5
+
+    await world.wait_for(told, what="each pod has one FailedScheduling event")
+    note = (await world.events("g-0", "FailedScheduling"))[0]["note"]
+    assert "cpu" in note
+    assert re.search(r"0/\d+ nodes are available", note)
+
+
+async def test_each_bound_pod_has_one_scheduled_event_by_fluence(world: World) -> None:
+    """Contract, rules E5 and E7; case C117."""
+    await world.node("a", cpu="4")
+    names = await world.gang("g", 3)
+    await world.until_bound("g", 3)
+
+    async def told() -> bool:
+        return len(await world.events(reason="Scheduled")) == 3
+
+    await world.wait_for(told, what="three Scheduled events")
+    events = await world.events(reason="Scheduled")
+    assert {event["regarding"]["name"] for event in events} == set(names)
+    node = world.node_name("a")
+    for event in events:
+        assert event["reportingController"] == "fluence"
+        assert event["action"] == "Binding"
+        assert MICRO.fullmatch(event["eventTime"])
+        assert (
+            event["note"] == f"Successfully assigned {world.namespace}/{event['regarding']['name']} to {node}"
+        )
