@@ -20,7 +20,6 @@ from devcluster.components import Component
 from devcluster.errors import ComponentFailed, PortTaken
 
 READY_DEADLINE_S: Final = 90.0
-_STOP_DEADLINE_S: Final = 8.0
 _POLL_S: Final = 0.05
 _PR_SET_PDEATHSIG: Final = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -104,7 +103,7 @@ class Child:
         """Ask it to end, and see to it that it does."""
         self.signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(_STOP_DEADLINE_S):
+            async with asyncio.timeout(self._component.stop_deadline_s):
                 await self.wait()
         except TimeoutError:
             await self.kill()

@@ -45,6 +45,8 @@ class Component:
     environment: dict[str, str] = field(default_factory=dict)
     #: Start it again when it ends by itself, as a kubelet would.
     restart: bool = False
+    #: How long it may take to end in an orderly way before it is killed.
+    stop_deadline_s: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class ControlPlane:
                 *self._gates("--runtime-config"),
             ),
             ready_url=f"{self.server}/readyz",
+            # It would wait for every watch to end by itself.
+            stop_deadline_s=2.0,
         )
 
     def controller_manager(self) -> Component:
