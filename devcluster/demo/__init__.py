@@ -1,0 +1,1 @@
+"""`python -m devcluster.demo`: Fluence at work, in about a minute, on a real control plane."""
