@@ -1,0 +1,1 @@
+"""The authority and the serving certificate of the webhook. Pure cryptography: no files, no Kubernetes."""

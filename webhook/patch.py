@@ -1,0 +1,43 @@
+"""RFC 6902 lists that add labels to a pod template, built by hand. Pure.
+
+A well-formed patch that does not apply is an error 500 for the user even with failurePolicy Ignore (rule
+W8), so every missing parent is added; nothing that is there is touched, only what is missing is added,
+and what is complete gets no operation at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from fluence.workloads.shapes import Path, lookup
+
+
+class Operation(TypedDict):
+    """One operation of an RFC 6902 list; `add` also replaces what is null."""
+
+    op: str
+    path: str
+    value: Any
+
+
+def pointer(path: tuple[str, ...]) -> str:
+    """The JSON pointer (RFC 6901) to `path`: `~` and `/` in a name are escaped."""
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
+
+
+def add_labels(obj: Mapping[str, Any], template: Path, labels: Mapping[str, str]) -> list[Operation]:
+    """Operations that give the template at `template` these labels; it must be there and be a map."""
+    if not labels:
+        return []
+    metadata = (*template, "metadata")
+    if lookup(obj, metadata) is None:
+        return [_add(metadata, {"labels": dict(labels)})]
+    all_labels = (*metadata, "labels")
+    if lookup(obj, all_labels) is None:
+        return [_add(all_labels, dict(labels))]
+    return [_add((*all_labels, key), value) for key, value in labels.items()]
+
+
+def _add(path: tuple[str, ...], value: Any) -> Operation:
+    return {"op": "add", "path": pointer(path), "value": value}

@@ -1,0 +1,197 @@
+"""The registration with the API server, generated from the table of rules so that the two cannot drift.
+
+`python -m webhook.registration` prints the chart's template. One webhook for each rule, since the
+condition under which the API server calls us depends on where the kind keeps its pod template: it asks
+for our scheduler and is not labelled completely. So a Job costs one call and its pods none, and pods of
+other schedulers never reach us. Labels that are there but wrong do reach us, to be denied (A4).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import yaml
+
+from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from fluence.workloads.rules import Rule, Rules, builtin_rules
+from fluence.workloads.shapes import Path
+from webhook.app import REVIEW_PATH
+from webhook.decide import SYSTEM_NAMESPACES
+
+WEBHOOK_DOMAIN: Final = "fluence.flux-framework.org"
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+#: What `contract.is_group_name` accepts; the length of a label value is the API server's own rule.
+GROUP_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+#: Sizes that are right at a glance: ten digits may exceed an int32, and are judged by us.
+SIZE_PATTERN: Final = "^[1-9][0-9]{0,8}$"
+
+
+def webhook_name(rule: Rule) -> str:
+    """The name that users see in a denial; it must have at least three parts."""
+    return ".".join(part for part in (rule.resource, rule.group, WEBHOOK_DOMAIN) if part)
+
+
+def condition(rule: Rule, scheduler_name: str) -> str:
+    """CEL: some pod template asks for our scheduler and lacks a good label.
+
+    An expression that fails counts as false under failurePolicy Ignore, so each step asks first whether
+    the field is there and no null (case C10).
+    """
+    return "\n|| ".join(
+        f"({_opted_in(path, scheduler_name)}\n&& !({_labelled(path)}))" for path in rule.templates
+    )
+
+
+def _opted_in(template: Path, scheduler_name: str) -> str:
+    path = ("object", *template, "spec")
+    return _all(
+        *_present(path),
+        f"has({_dotted((*path, 'schedulerName'))})",
+        f'{_dotted((*path, "schedulerName"))} == "{scheduler_name}"',
+    )
+
+
+def _labelled(template: Path) -> str:
+    """Only where the template is there: what `_opted_in` asked is not asked again."""
+    labels = ("object", *template, "metadata", "labels")
+    return _all(
+        *_present(labels, known=len(template)),
+        *_good_label(_dotted(labels), GROUP_LABEL, GROUP_PATTERN),
+        *_good_label(_dotted(labels), SIZE_LABEL, SIZE_PATTERN),
+    )
+
+
+def _good_label(labels: str, key: str, pattern: str) -> Iterable[str]:
+    yield f'"{key}" in {labels}'
+    yield f'type({labels}["{key}"]) == string'
+    yield f'{labels}["{key}"].matches("{pattern}")'
+
+
+def _present(path: tuple[str, ...], known: int = 0) -> Iterable[str]:
+    """Each step below the object is there and no null; the first `known` steps are."""
+    for length in range(2 + known, len(path) + 1):
+        step = _dotted(path[:length])
+        yield f"has({step}) && {step} != null"
+
+
+def _dotted(path: Iterable[str]) -> str:
+    return ".".join(path)
+
+
+def _all(*conditions: str) -> str:
+    return "\n  && ".join(conditions)
+
+
+def webhooks(
+    rules: Rules,
+    scheduler_name: str,
+    client_config: Mapping[str, Any],
+    release_namespace: str,
+    failure_policy: str = "Ignore",
+    timeout_s: int | str = 5,
+) -> list[dict[str, Any]]:
+    """The `webhooks` of the MutatingWebhookConfiguration."""
+    return [
+        {
+            "name": webhook_name(rule),
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": failure_policy,
+            "matchPolicy": "Equivalent",
+            # A webhook after ours may change what we counted or drop our labels; being asked twice
+            # does no harm, for a second patch of ours is empty.
+            "reinvocationPolicy": "IfNeeded",
+            "timeoutSeconds": timeout_s,
+            "clientConfig": dict(client_config),
+            "namespaceSelector": {
+                "matchExpressions": [
+                    {
+                        "key": NAMESPACE_LABEL,
+                        "operator": "NotIn",
+                        "values": [*SYSTEM_NAMESPACES, release_namespace],
+                    }
+                ]
+            },
+            "rules": [
+                {
+                    "operations": ["CREATE"],
+                    "apiGroups": [rule.group],
+                    "apiVersions": [rule.version],
+                    "resources": [rule.resource],
+                    "scope": "Namespaced",
+                }
+            ],
+            "matchConditions": [
+                {
+                    "name": "asks-for-fluence-and-lacks-labels",
+                    "expression": condition(rule, scheduler_name),
+                }
+            ],
+        }
+        for rule in rules.all
+    ]
+
+
+#: Stands where only the chart knows the value and YAML cannot hold its template text.
+_CLIENT_CONFIG: Final = "CLIENT_CONFIG"
+_TIMEOUT: Final = "TIMEOUT"
+_HEAD: Final = """\
+{{- /*
+Generated from fluence/workloads/rules.yaml by `python -m webhook.registration`: change the table of
+rules, not this file. The caBundle is written by the webhook itself once it serves.
+*/ -}}
+{{- define "fluence.webhookClientConfig" -}}
+{{- if .Values.webhook.url -}}
+url: {{ .Values.webhook.url | quote }}
+{{- else -}}
+service:
+  name: {{ include "fluence.process" (dict "root" $ "process" "webhook") }}
+  namespace: {{ .Release.Namespace }}
+  path: REVIEW_PATH
+  port: 443
+{{- end -}}
+{{- end -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: {{ include "fluence.fullname" . }}
+  labels:
+    {{- include "fluence.labels" . | nindent 4 }}
+    app.kubernetes.io/component: webhook
+"""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Expressions as blocks, one condition a line, so that a person can read them."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def chart_template(rules: Rules | None = None) -> str:
+    """The chart's template file."""
+    entries = webhooks(
+        rules or builtin_rules(),
+        "{{ .Values.schedulerName }}",
+        {_CLIENT_CONFIG: None},
+        "{{ .Release.Namespace }}",
+        "{{ .Values.webhook.failurePolicy }}",
+        _TIMEOUT,
+    )
+    body = yaml.dump({"webhooks": entries}, Dumper=_Dumper, sort_keys=False, width=1000)
+    client_config = '{{- include "fluence.webhookClientConfig" . | nindent 4 }}'
+    filled = body.replace(f"    {_CLIENT_CONFIG}: null", f"    {client_config}").replace(
+        f"timeoutSeconds: {_TIMEOUT}", "timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}"
+    )
+    return _HEAD.replace("REVIEW_PATH", REVIEW_PATH) + filled
+
+
+if __name__ == "__main__":
+    sys.stdout.write(chart_template())
