@@ -71,7 +71,7 @@ class BringUp:
             return all(map(nodes.is_usable, await api.items("/api/v1/nodes", resourceVersion="0")))
 
         await _until("every node", all_usable)
-        self.say(f"{spec.nodes} nodes are ready")
+        self.say(f"nodes are ready: {spec.nodes}")
 
     async def _fluence(self, api: Api, server: str) -> None:
         fluence = chart.Fluence(self.folder, self.ports, self.binaries, server)

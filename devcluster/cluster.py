@@ -189,6 +189,8 @@ def start(spec: ClusterSpec, say: Say = silent) -> RunningCluster:
     if sys.platform != "linux":
         raise DevclusterError("devcluster needs Linux: it ties its processes together by the kernel's means")
     spec.check()
+    if spec.owner_pid is not None and not Path(f"/proc/{spec.owner_pid}").exists():
+        raise DevclusterError(f"--owner-pid {spec.owner_pid}: there is no such process")
     binaries.ensure(spec.kubernetes, say)
     folder = ClusterFolder.of(spec.name)
     heartbeat = Heartbeat(say)

@@ -51,10 +51,11 @@ def up(
         int | None, typer.Option(metavar="PID", help="End the cluster when this process ends.")
     ] = None,
 ) -> None:
-    """Start a cluster; returns when all is ready and prints the kubeconfig's path as its last line.
+    """Start a cluster and print its kubeconfig's path.
 
-    Binaries that are not there are built first, which takes about 8 minutes once. On fake nodes a Job's pod
-    runs for a second, every other pod for ever, unless the pod's annotations
+    Returns when everything is ready; the path is the last line of standard output. Binaries that are
+    not there are built first, which takes about 8 minutes once. On fake nodes a Job's pod runs for a
+    second, every other pod for ever, unless the pod's annotations
     fluence.flux-framework.org/devcluster-run (500ms, 2s) and devcluster-outcome (succeed, fail, never)
     say otherwise.
     """

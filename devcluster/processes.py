@@ -120,8 +120,10 @@ class Processes:
             ) from None
 
     async def _launch(self, managed: _Managed, component: Component) -> None:
-        managed.wanted = True
-        managed.child = child = await Child.start(component, self._folder.log(component.name))
+        # No child and not wanted meanwhile: whoever watches the one before must not start it, too.
+        managed.child = None
+        child = await Child.start(component, self._folder.log(component.name))
+        managed.child, managed.wanted = child, True
         task = asyncio.create_task(self._watch(managed, component, child), name=f"watch {component.name}")
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
@@ -131,7 +133,7 @@ class Processes:
         while True:
             begin_s = asyncio.get_running_loop().time()
             code = await child.wait()
-            if not managed.wanted:
+            if not managed.wanted or managed.child is not child:
                 return
             lived_s = asyncio.get_running_loop().time() - begin_s
             print(f"{component.name} ended by itself with exit code {code}", file=sys.stderr, flush=True)

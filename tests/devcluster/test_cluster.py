@@ -253,6 +253,7 @@ def test_nothing_outlives_the_supervisor_and_down_leaves_nothing(devcluster: Com
         pytest.param(["up", "--name", "Big_One"], '"Big_One" is not a cluster name', id="bad name"),
         pytest.param(["up", "--cpu", "many"], '--cpu "many" is not a quantity', id="bad quantity"),
         pytest.param(["up", "--nodes", "-1"], "--nodes -1", id="negative count"),
+        pytest.param(["up", "--owner-pid", "99999999"], "--owner-pid 99999999: there is no", id="no owner"),
         pytest.param(["up", "--name", "one"], 'a cluster called "one" is up already', id="name taken"),
         pytest.param(["down", "--name", "none"], 'no cluster called "none" is up', id="no such cluster"),
         pytest.param(["logs", "--name", "none"], 'no cluster called "none" is up', id="no logs"),
