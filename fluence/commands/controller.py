@@ -1,0 +1,46 @@
+"""`fluence controller`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fluence.commands.options import with_settings
+from fluence.settings import ControllerSettings
+
+if TYPE_CHECKING:
+    from fluence.probes import Probes
+
+
+@with_settings(ControllerSettings)
+def controller(settings: ControllerSettings) -> None:
+    """Keep a PodGroup for each group of pods: make it, count its members, delete it at the end.
+
+    Several may run: one leads by a Lease, the others wait.
+
+    \b
+    In a cluster:     fluence controller --namespace fluence-system
+    On this machine:  fluence controller --kubeconfig ~/.kube/config --log-level debug
+    """
+    # Imported here: kubernetes_asyncio would slow down `fluence label` and `fluence version`.
+    from controller.process import ControllerProcess
+
+    import controller.settings
+    from fluence.commands.process import identity, run_process
+    from kube.session import Kube
+
+    told = controller.settings.ControllerSettings(
+        identity=identity(),
+        kubeconfig=settings.kubeconfig,
+        namespace=settings.namespace,
+        scheduler_name=settings.scheduler_name,
+        lease_name=settings.controller_lease,
+        lease_duration_s=settings.lease_seconds,
+    )
+
+    async def work(probes: Probes) -> None:
+        async with await Kube.connect(settings.kubeconfig, user_agent="fluence-controller") as kube:
+            process = ControllerProcess(kube, told)
+            probes.not_ready = process.not_ready
+            await process.run()
+
+    run_process("controller", settings, work)

@@ -1,0 +1,46 @@
+"""`fluence scheduler`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fluence.commands.options import with_settings
+from fluence.settings import SchedulerSettings
+
+if TYPE_CHECKING:
+    from fluence.probes import Probes
+
+
+@with_settings(SchedulerSettings)
+def scheduler(settings: SchedulerSettings) -> None:
+    """Place whole groups on nodes and bind their pods.
+
+    Several may run: one leads by a Lease, the others wait. Each can be killed at any moment; the next leader
+    finds everything in the API server.
+
+    \b
+    In a cluster:     fluence scheduler --namespace fluence-system
+    On this machine:  fluence scheduler --kubeconfig ~/.kube/config --log-level debug
+    """
+    # Imported here: numpy and kubernetes_asyncio would slow down `fluence label` and `fluence version`.
+    import scheduler.settings
+    from fluence.commands.process import identity, run_process
+    from kube.session import Kube
+    from scheduler.process import SchedulerProcess
+
+    told = scheduler.settings.SchedulerSettings(
+        identity=identity(),
+        kubeconfig=settings.kubeconfig,
+        namespace=settings.namespace,
+        scheduler_name=settings.scheduler_name,
+        lease_name=settings.scheduler_lease,
+        lease_duration_s=settings.lease_seconds,
+    )
+
+    async def work(probes: Probes) -> None:
+        async with await Kube.connect(settings.kubeconfig, user_agent="fluence-scheduler") as kube:
+            process = SchedulerProcess(kube, told)
+            probes.not_ready = process.not_ready
+            await process.run()
+
+    run_process("scheduler", settings, work)
