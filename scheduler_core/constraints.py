@@ -126,6 +126,10 @@ class Shape:
     constraints: NodeConstraints = NodeConstraints()
     unsupported: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if any(amount <= 0 for _, amount in self.requests):
+            raise ValueError(f"requests are positive, zeros are left out: {self.requests}")
+
 
 @functools.lru_cache(maxsize=8192)
 def shape(requests: Requests, constraints: NodeConstraints, unsupported: tuple[str, ...] = ()) -> Shape:

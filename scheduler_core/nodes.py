@@ -1,11 +1,33 @@
-"""The nodes of a cluster as the matcher sees them."""
+"""The nodes of a cluster as the matcher sees them: one column each, labels and taints interned.
+
+Owns: name <-> column, growth and reuse of columns, label columns, taint sets. Does not own: amounts (the
+ledger keeps those in columns of the same number), or who may use a node (`eligibility`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from scheduler_core.constraints import Taint
+
+Mask = npt.NDArray[np.bool_]
+Ids = npt.NDArray[np.int32]
+Taints = tuple[Taint, ...]
+
+#: Effective taints that stand for a field or condition of the node (rules T5, T6); a toleration of the
+#: same taint admits the pod, as it does in Kubernetes.
+CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
+NOT_READY: Final = Taint("node.kubernetes.io/not-ready")
+NETWORK_UNAVAILABLE: Final = Taint("node.kubernetes.io/network-unavailable")
+
+NO_ID: Final = -1
+_T = TypeVar("_T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +37,190 @@ class Node:
     name: str
     allocatable: Mapping[str, int]
     labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Taint, ...] = ()
+    taints: Taints = ()
     unschedulable: bool = False
     ready: bool = True
     network_unavailable: bool = False
     deleting: bool = False
+
+    def effective_taints(self) -> Taints:
+        """The taints that keep pods away, those first that stand for a field or condition."""
+        implied = (
+            (CORDONED, self.unschedulable),
+            (NOT_READY, not self.ready),
+            (NETWORK_UNAVAILABLE, self.network_unavailable),
+        )
+        effective = [taint for taint, holds in implied if holds]
+        # The node controller sets the same taints a moment later; said once is enough.
+        effective += [one for one in self.taints if one.blocks and one not in effective]
+        return tuple(effective)
+
+
+class Interner(Generic[_T]):
+    """Values as small numbers. Counts users, so that labels of nodes long gone do not pile up."""
+
+    def __init__(self) -> None:
+        self.ids: dict[_T, int] = {}
+        self.values: list[_T | None] = []
+        self._users: list[int] = []
+        self._unused: list[int] = []
+
+    def take(self, value: _T) -> int:
+        """The number of this value, with one user more."""
+        number = self.ids.get(value)
+        if number is None:
+            if self._unused:
+                number = self._unused.pop()
+                self.values[number] = value
+            else:
+                number = len(self.values)
+                self.values.append(value)
+                self._users.append(0)
+            self.ids[value] = number
+        self._users[number] += 1
+        return number
+
+    def drop(self, number: int) -> None:
+        """One user less; the last one frees the number."""
+        self._users[number] -= 1
+        if self._users[number] == 0:
+            value = self.values[number]
+            assert value is not None
+            del self.ids[value]
+            self.values[number] = None
+            self._unused.append(number)
+
+
+class LabelColumn:
+    """One label key over all nodes: the number of its value on each, NO_ID where it is missing."""
+
+    def __init__(self, width: int) -> None:
+        self.ids: Ids = np.full(width, NO_ID, dtype=np.int32)
+        self.interner: Interner[str] = Interner()
+
+    def put(self, column: int, value: str | None) -> None:
+        """Set or remove the label of one node."""
+        before = int(self.ids[column])
+        self.ids[column] = NO_ID if value is None else self.interner.take(value)
+        if before != NO_ID:
+            self.interner.drop(before)
+
+
+class NodeTable:
+    """Every known node by name and by column. Columns of removed nodes are used again, lowest first."""
+
+    def __init__(self, width: int) -> None:
+        self.version = 0  # rises with everything that may change a mask
+        self.count = 0
+        self.width = width
+        self.used_width = 0  # no node lives at or beyond this column
+        self.columns: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.present: Mask = np.zeros(width, dtype=np.bool_)
+        self.deleting: Mask = np.zeros(width, dtype=np.bool_)
+        self.taint_ids: Ids = np.full(width, NO_ID, dtype=np.int32)
+        self.taint_sets: Interner[Taints] = Interner()
+        self.labels: dict[str, LabelColumn] = {}
+        self._unused: list[int] = []
+
+    def get(self, name: str) -> Node | None:
+        """The node as it was last told."""
+        column = self.columns.get(name)
+        return None if column is None else self.nodes[column]
+
+    def name(self, column: int) -> str:
+        """The name of the node in this column."""
+        node = self.nodes[column]
+        assert node is not None
+        return node.name
+
+    def put(self, node: Node) -> int:
+        """Add or replace a node and return its column; the caller has made room (`is_full`)."""
+        column = self.columns.get(node.name)
+        before = None if column is None else self.nodes[column]
+        if column is None:
+            column = self._new_column()
+            self.columns[node.name] = column
+            self.count += 1
+            self.present[column] = True
+        if before is None or _selection(before) != _selection(node):
+            self.version += 1
+            self._put_labels(column, before.labels if before else {}, node.labels)
+            self._put_taints(column, node.effective_taints())
+            self.deleting[column] = node.deleting
+        self.nodes[column] = node
+        return column
+
+    def remove(self, name: str) -> int | None:
+        """Forget a node and return the column that it had."""
+        column = self.columns.pop(name, None)
+        if column is None:
+            return None
+        node = self.nodes[column]
+        assert node is not None
+        self.version += 1
+        self.count -= 1
+        self._put_labels(column, node.labels, {})
+        self.taint_sets.drop(int(self.taint_ids[column]))
+        self.taint_ids[column] = NO_ID
+        self.present[column] = self.deleting[column] = False
+        self.nodes[column] = None
+        heapq.heappush(self._unused, column)
+        return column
+
+    def is_full(self, name: str) -> bool:
+        """Whether a node of this name needs a column that does not exist yet."""
+        return name not in self.columns and not self._unused and len(self.nodes) == self.width
+
+    def grow(self, width: int) -> None:
+        """Widen every column array; what is known stays where it is."""
+        more = width - self.width
+        no_ids = np.full(more, NO_ID, dtype=np.int32)
+        no_bits = np.zeros(more, dtype=np.bool_)
+        self.present = np.concatenate((self.present, no_bits))
+        self.deleting = np.concatenate((self.deleting, no_bits))
+        self.taint_ids = np.concatenate((self.taint_ids, no_ids))
+        for label in self.labels.values():
+            label.ids = np.concatenate((label.ids, no_ids))
+        self.width = width
+
+    def _new_column(self) -> int:
+        if self._unused:
+            return heapq.heappop(self._unused)
+        self.nodes.append(None)
+        self.used_width = len(self.nodes)
+        return len(self.nodes) - 1
+
+    def _put_labels(self, column: int, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        for key, value in new.items():
+            if old.get(key) != value:
+                if key not in self.labels:
+                    self.labels[key] = LabelColumn(self.width)
+                self.labels[key].put(column, value)
+        for key in old.keys() - new.keys():
+            label = self.labels[key]
+            label.put(column, None)
+            if not label.interner.ids:
+                del self.labels[key]
+
+    def _put_taints(self, column: int, taints: Taints) -> None:
+        before = int(self.taint_ids[column])
+        self.taint_ids[column] = self.taint_sets.take(taints)
+        if before != NO_ID:
+            self.taint_sets.drop(before)
+
+
+def _selection(node: Node) -> tuple[object, ...]:
+    """Everything about a node that decides who may use it."""
+    return (node.labels, node.effective_taints(), node.deleting)
+
+
+def may_admit_more(before: Node, after: Node) -> bool:
+    """Whether a pod that was kept off `before` may be admitted by `after`: more room or new rules."""
+    if after.deleting:
+        return False
+    if before.deleting or before.labels != after.labels:
+        return True
+    if set(before.effective_taints()) - set(after.effective_taints()):
+        return True
+    return any(amount > before.allocatable.get(name, 0) for name, amount in after.allocatable.items())
