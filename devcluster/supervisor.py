@@ -199,6 +199,9 @@ def main() -> None:
     # The starter waits for the parent only; the child belongs to nobody and leaves no zombie.
     if os.fork():
         os._exit(0)
+    # A person's settings for a Fluence of their own are not meant for this one, nor are those of a test run.
+    for variable in [name for name in os.environ if name.startswith("FLUENCE_")]:
+        del os.environ[variable]
     folder = ClusterFolder.of(spec.name)
     folder.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = try_lock(folder.lock)
