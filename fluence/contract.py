@@ -20,6 +20,9 @@ ANNOTATION_PREFIX: Final = "fluence.flux-framework.org/"
 #: On a PodGroup that our controller made; groups without it are never deleted nor their spec changed.
 CREATED_BY_ANNOTATION: Final = ANNOTATION_PREFIX + "created-by"
 CREATED_BY_CONTROLLER: Final = "fluence-controller"
+#: On the same groups: the minMember that the controller wrote. A spec that says otherwise was changed by
+#: the user, who wins (A3).
+MIN_MEMBER_ANNOTATION: Final = ANNOTATION_PREFIX + "min-member"
 
 POD_GROUP_API: Final = "scheduling.x-k8s.io"
 POD_GROUP_VERSION: Final = "v1alpha1"
@@ -87,6 +90,7 @@ class EventReason(enum.StrEnum):
     FAILED_SCHEDULING = "FailedScheduling"
     WAITING_FOR_MEMBERS = "WaitingForMembers"
     INVALID_GROUP_SIZE = "InvalidGroupSize"
+    INVALID_GROUP_NAME = "InvalidGroupName"
 
 
 def is_group_name(value: str) -> bool:

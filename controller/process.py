@@ -1,0 +1,158 @@
+"""The controller process: reflectors into the cache, the reconciler, and the lease around it.
+
+Every process keeps its caches warm; only the one that holds the lease writes. What was left undone when a
+process is killed is found again from the API server alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from controller.cache import GroupCache
+from controller.lookup import OwnerLookup
+from controller.objects import Pod
+from controller.reconciler import Reconciler
+from controller.settings import ControllerSettings
+from controller.troubles import Troubles
+from controller.writer import POD_GROUPS, Writer
+from fluence.contract import CREATED_BY_CONTROLLER, FluenceError
+from fluence.workloads.rules import Rules, builtin_rules
+from kube.backoff import persist
+from kube.errors import Forbidden, KubeError, NotFound
+from kube.events import EventRecorder
+from kube.lease import Lease
+from kube.objects import Key, PodGroup
+from kube.reflector import Collection, Reflector
+from kube.session import Kube
+
+log = structlog.get_logger(__name__)
+
+_START_DEADLINE_S: Final = 60.0
+_LIST_PATIENCE_S: Final = 30.0
+
+
+def _utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class ControllerProcess:
+    """All parts of the controller, wired; `run` is the process."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        settings: ControllerSettings,
+        *,
+        rules: Rules | None = None,
+        utc_now: Callable[[], dt.datetime] = _utc_now,
+    ) -> None:
+        self._kube = kube
+        self._settings = settings
+        self._troubles = Troubles()
+        self._lease = Lease(
+            kube,
+            settings.namespace,
+            settings.lease_name,
+            settings.identity,
+            duration_s=settings.lease_duration_s,
+        )
+        table = rules or builtin_rules()
+        ours = Collection("/api/v1/pods", field_selector=f"spec.schedulerName={settings.scheduler_name}")
+        pods = Reflector(kube, ours, Pod)
+        groups = Reflector(kube, Collection(POD_GROUPS), PodGroup)
+        lookup = OwnerLookup(kube, table, self._owner_changed)
+        self._reflectors: list[Reflector[Any]] = [*lookup.reflectors, groups, pods]
+        self._cache = GroupCache(
+            settings.scheduler_name,
+            table,
+            pods=pods,
+            groups=groups,
+            lookup=lookup,
+            on_group=self._touch_group,
+            on_pod=self._touch_pod,
+            utc_now=utc_now,
+        )
+        self._recorder = EventRecorder(
+            kube, controller=CREATED_BY_CONTROLLER, instance=f"{CREATED_BY_CONTROLLER}-{settings.identity}"
+        )
+        self._reconciler = Reconciler(
+            self._cache,
+            Writer(kube, self._lease.held),
+            self._recorder,
+            table,
+            troubles=self._troubles,
+            utc_now=utc_now,
+        )
+
+    # The parts form a circle (see, decide, write, see), so that some links are made late.
+
+    def _owner_changed(self, uid: str) -> None:
+        self._cache.owner_changed(uid)
+
+    def _touch_group(self, key: Key, delay_s: float) -> None:
+        self._reconciler.touch_group(key, delay_s)
+
+    def _touch_pod(self, key: Key) -> None:
+        self._reconciler.touch_pod(key)
+
+    def not_ready(self) -> list[str]:
+        """What is still missing before this process is of use; empty when it is ready.
+
+        A process that waits for the lease is ready: it can take over at any moment.
+        """
+        return [f"{one.collection.path} is not listed yet" for one in self._reflectors if not one.is_synced]
+
+    async def run(self) -> None:
+        """Keep PodGroups until cancelled; a group with LeaseLost when another process may have taken over."""
+        await self._require_pod_groups()
+        async with asyncio.TaskGroup() as tasks:
+            watching = [
+                tasks.create_task(one.run(), name=f"reflector {one.collection.path}")
+                for one in self._reflectors
+            ]
+            try:
+                for one in self._reflectors:
+                    await self._listed(one)
+                await self._lease.lead(self._lead)
+            finally:
+                for task in watching:
+                    task.cancel()
+
+    async def _lead(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._recorder.run(), name="events")
+            tasks.create_task(self._reconciler.run(self._settings.workers), name="reconciler")
+
+    async def _listed(self, reflector: Reflector[Any]) -> None:
+        """Wait for the first list for as long as it takes, and say why it does not come (case C70)."""
+        while not reflector.is_synced:
+            try:
+                await reflector.wait_synced(_LIST_PATIENCE_S)
+            except TimeoutError:
+                log.warning("still waiting for the first list", collection=reflector.collection.path)
+                await self._say_why(reflector.collection)
+
+    async def _say_why(self, collection: Collection) -> None:
+        try:
+            await self._kube.get(collection.path, collection.params(limit="1"))
+        except Forbidden as error:
+            self._troubles.missing_right(error)
+        except KubeError as error:
+            log.warning("not listed", collection=collection.path, error=str(error))
+
+    async def _require_pod_groups(self) -> None:
+        """FluenceError where the CRD is missing; a missing right is said aloud later, by `_listed`."""
+        try:
+            await persist(lambda: self._kube.get(POD_GROUPS, {"limit": "1"}), deadline_s=_START_DEADLINE_S)
+        except Forbidden as error:
+            self._troubles.missing_right(error)
+        except NotFound as error:
+            raise FluenceError(
+                "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart (helm install "
+                "fluence manifests/chart), or kubectl apply -f manifests/chart/crds/podgroups.yaml"
+            ) from error

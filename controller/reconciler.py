@@ -1,0 +1,176 @@
+"""Carry plans out: keys come in, the whole state is read, a pure function decides, the result is written.
+
+Owns: the queues, the workers, and what a failure means for a key. Does not own: decisions (`controller.plan`,
+`controller.adoption`) or requests (`controller.writer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from controller import metrics
+from controller.adoption import label_pod
+from controller.cache import GroupCache
+from controller.plan import Plan, plan
+from controller.sizes import Complaint
+from controller.troubles import Troubles
+from controller.writer import Writer
+from fluence.workloads.rules import Rules
+from kube.errors import KubeError
+from kube.events import EventRecorder, ObjectReference
+from kube.objects import Key, PodGroup
+from kube.workqueue import WorkQueue
+
+log = structlog.get_logger(__name__)
+
+#: Create, update, status: a plan that is not done after so many rounds is looked at again later.
+_MOST_ROUNDS: Final = 4
+_ADOPTERS: Final = 4
+
+
+def _utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class Reconciler:
+    """Two queues of keys, groups and unlabelled pods, and the workers that empty them.
+
+    Before `run`, and so in a process that does not lead, changes are not collected: `run` begins by looking
+    at everything.
+    """
+
+    def __init__(
+        self,
+        cache: GroupCache,
+        writer: Writer,
+        recorder: EventRecorder,
+        rules: Rules,
+        *,
+        troubles: Troubles | None = None,
+        utc_now: Callable[[], dt.datetime] = _utc_now,
+    ) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._recorder = recorder
+        self._rules = rules
+        self._troubles = troubles or Troubles()
+        self._utc_now = utc_now
+        self._groups: WorkQueue[Key] | None = None
+        self._pods: WorkQueue[Key] | None = None
+
+    def touch_group(self, key: Key, delay_s: float) -> None:
+        """Look at a group in `delay_s` seconds; many wishes in between are one."""
+        if self._groups is None:
+            return
+        if delay_s:
+            self._groups.add_after(key, delay_s)
+        else:
+            self._groups.add(key)
+
+    def touch_pod(self, key: Key) -> None:
+        """Look at a pod without a group."""
+        if self._pods is not None:
+            self._pods.add(key)
+
+    async def run(self, workers: int) -> None:
+        """Look at everything there is, then at what changes, until cancelled."""
+        groups, pods = self._groups, self._pods = WorkQueue[Key](), WorkQueue[Key]()
+        for key in self._cache.group_keys():
+            groups.add(key)
+        for key in self._cache.unlabelled():
+            pods.add(key)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(workers):
+                    tasks.create_task(self._work(groups, "group", self.reconcile), name=f"groups {number}")
+                for number in range(_ADOPTERS):
+                    tasks.create_task(self._work(pods, "pod", self.adopt), name=f"pods {number}")
+        finally:
+            groups.close()
+            pods.close()
+            self._groups = self._pods = None
+
+    async def reconcile(self, key: Key) -> None:
+        """Bring one group to where it should be."""
+        state = await self._cache.state(key)
+        # One time for all rounds: a group's stamp tells when it was decided upon, not when it was written.
+        now = self._utc_now()
+        for _ in range(_MOST_ROUNDS):
+            todo = plan(state, now)
+            self._complain(todo.complaints)
+            if todo.is_done:
+                return
+            if todo.delete:
+                assert state.group is not None
+                await self._writer.delete(state.group)
+                self._cache.forget(key)
+                log.info("group deleted: its work is over", group=key)
+                return
+            state = replace(state, group=await self._write(state.key, todo, state.group))
+        self.touch_group(key, 1.0)
+
+    async def _write(self, key: Key, todo: Plan, group: PodGroup | None) -> PodGroup:
+        """Carry out the next write of a plan; the group afterwards."""
+        try:
+            if todo.create is not None:
+                group = await self._writer.create(key, todo.create)
+                log.info("group made", group=key, minimum=todo.create.min_member)
+            elif group is not None and todo.update is not None:
+                group = await self._writer.update(group, todo.update)
+                log.info("group updated", group=key, minimum=todo.update.min_member)
+            elif group is not None and todo.status is not None:
+                group = await self._writer.write_status(group, todo.status)
+        except KubeError:
+            # It is not what we thought it was: the next look starts from what the watch shows.
+            self._cache.forget(key)
+            raise
+        assert group is not None
+        self._cache.remember(group)
+        return group
+
+    async def adopt(self, key: Key) -> None:
+        """Give one pod the labels that it lacks (rule A8)."""
+        pod = self._cache.pod(key)
+        if pod is None:
+            return
+        todo = label_pod(pod, await self._cache.owner_of(pod), self._rules)
+        if isinstance(todo, Complaint):
+            self._complain((todo,))
+        elif todo is not None:
+            await self._writer.label(pod, todo.labels)
+            log.info("pod labelled: it came without a group", pod=key, labels=todo.labels)
+
+    def _complain(self, complaints: tuple[Complaint, ...]) -> None:
+        for one in complaints:
+            meta = one.pod.metadata
+            self._recorder.record(
+                ObjectReference("Pod", meta.name, meta.namespace, meta.uid),
+                reason=one.reason,
+                action="Grouping",
+                note=one.note,
+                kind="Warning",
+            )
+
+    async def _work(
+        self, queue: WorkQueue[Key], kind: str, look_at: Callable[[Key], Awaitable[None]]
+    ) -> None:
+        while True:
+            key = await queue.get()
+            try:
+                await look_at(key)
+            except KubeError as error:
+                metrics.RECONCILES.labels(kind, type(error).__name__).inc()
+                self._troubles.tell(error, key, queue.failed(key))
+            except Exception:  # one group that cannot be judged must not stop all the others
+                metrics.RECONCILES.labels(kind, "fault").inc()
+                log.exception("not looked at: a fault of ours", kind=kind, key=key)
+                queue.failed(key)
+            else:
+                metrics.RECONCILES.labels(kind, "ok").inc()
+                queue.done(key)
