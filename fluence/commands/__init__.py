@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from fluence.commands import controller, errors, scheduler, version, webhook
+from fluence.commands import controller, errors, label, scheduler, version, webhook
 from fluence.commands.options import EPILOG
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command(epilog=EPILOG, short_help="Label workloads as they are created.")(webhook.webhook)
 app.command(epilog=EPILOG, short_help="Keep a PodGroup for each group of pods.")(controller.controller)
 app.command(epilog=EPILOG, short_help="Place whole groups on nodes.")(scheduler.scheduler)
+app.command(short_help="Print manifests with the labels that they would get.")(label.label)
 app.command()(version.version)
 
 

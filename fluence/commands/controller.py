@@ -22,9 +22,8 @@ def controller(settings: ControllerSettings) -> None:
     On this machine:  fluence controller --kubeconfig ~/.kube/config --log-level debug
     """
     # Imported here: kubernetes_asyncio would slow down `fluence label` and `fluence version`.
-    from controller.process import ControllerProcess
-
     import controller.settings
+    from controller.process import ControllerProcess
     from fluence.commands.process import identity, run_process
     from kube.session import Kube
 
