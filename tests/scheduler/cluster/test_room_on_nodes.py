@@ -87,7 +87,7 @@ async def test_taints_keep_members_away_unless_tolerated(world: World) -> None:
     for pod in await world.pods("t"):
         await world.delete("Pod", pod["metadata"]["name"])
     own = {"key": "devcluster/test", "value": world.namespace, "effect": "NoSchedule"}
-    await world.patch_node("b", {"spec": {"taints": [{"$patch": "replace"}, own]}})
+    await world.patch_node("b", {"spec": {"taints": [own]}})
     await world.until_bound("g", 3)
 
 
