@@ -48,10 +48,10 @@ class Decision:
     """The answer: allowed, perhaps with a patch; or denied with a code and a sentence."""
 
     allowed: bool = True
-    patch: Sequence[Operation] = ()
+    patch: tuple[Operation, ...] = ()
     code: int = 200
     message: str = ""
-    warnings: Sequence[str] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -199,4 +199,4 @@ def _decision(
                 # The pods carry the template's value; to rewrite it could break a selector.
                 warnings.append(f'{key}: the pod template\'s "{value}" counts, not "{wanted}"')
         patch += add_labels(obj, path, missing)
-    return Decision(patch=patch, warnings=[one[:_WARNING_LENGTH] for one in warnings])
+    return Decision(patch=tuple(patch), warnings=tuple(one[:_WARNING_LENGTH] for one in warnings))
