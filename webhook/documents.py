@@ -74,7 +74,9 @@ def _read_yaml(source: str, content: str) -> list[tuple[int, Any]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        where = f", line {mark.line + 1}" if mark is not None else ""
+        # What is missing at the end is reported on the line after it.
+        last = content.rstrip().count("\n") + 1
+        where = f", line {min(mark.line + 1, last)}" if mark is not None else ""
         raise ManifestError(f"{source}{where}: this is not YAML: {problem}") from error
     except (ValueError, RecursionError, TypeError) as error:
         raise ManifestError(f"{source}: this is not YAML that Kubernetes understands: {error}") from error
