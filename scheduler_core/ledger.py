@@ -196,7 +196,8 @@ class Ledger:
             else:
                 sums.pop(resource, None)
             if column is not None:
-                self._used[self._row(resource), column] = min(total, LIMIT)
+                row = self._row(resource)  # before the array is looked up: it may be replaced
+                self._used[row, column] = min(total, LIMIT)
         if not sums:
             del self._sums[node]
 

@@ -75,6 +75,10 @@ def pack(slots: Amounts, size: int) -> Fill:
     fewest = len(order) - int(np.searchsorted(sums, sums[-1] - size, side="right")) + 1
     first = int(np.argmax(sums[fewest:] - sums[:-fewest] >= size))
     columns = order[first : first + fewest]
+    # The run may begin in the middle of equals: of those, the first ones in node order go.
+    equals = order[slots[order] == slots[order[first]]]
+    at_start = int(np.count_nonzero(slots[columns] == slots[order[first]]))
+    columns = np.concatenate((equals[:at_start], columns[at_start:]))
     counts = slots[columns]
     counts[-1] -= int(counts.sum()) - size
     return columns, counts

@@ -24,7 +24,7 @@ from scheduler_core.packing import Fill, Room, pack
 #: The exact search looks at no more shapes x nodes than this (it recurses that deep), nor takes more steps.
 MAX_CELLS: Final = 256
 MAX_PARTS: Final = 64
-MAX_STEPS: Final = 20_000
+MAX_STEPS: Final = 5_000
 #: Beyond this many shapes x nodes the alternative greedy orders would cost more than they find.
 _MAX_ATTEMPT_CELLS: Final = 2_000_000
 
@@ -86,12 +86,14 @@ def _improve(search: _Search, best: Plan, least: int, ceiling: int) -> Plan:
         if found is None:
             return Plan(best.fills, proven=not search.exhausted)
         best = Plan(found)
-    found = search.fills(ceiling)
-    while found is not None:
-        best = Plan(found)
-        if best.size >= ceiling:
-            return best
-        found = search.fills(best.size + 1)
+    target = ceiling
+    while best.size < ceiling:
+        found = search.fills(target)
+        if found is not None:
+            best = Plan(found)
+        elif search.exhausted or target == best.size + 1:
+            break
+        target = best.size + 1
     return best
 
 

@@ -1,0 +1,91 @@
+"""Required anti-affinity of pods already placed rejects those that come (rule IA4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler_core.constraints import Repulsion, Requirement
+from scheduler_core.gang import Gang, Member
+from scheduler_core.ledger import Ledger
+from tests.matching.clusters import asks, by_node, cluster, node, placed, pod, refused
+
+HOST, ZONE = "kubernetes.io/hostname", "zone"
+APP = (Requirement("app", "In", ("web",)),)
+
+
+def three_nodes() -> Ledger:
+    """Nodes a and b in zone z1, c in z2, d in none."""
+    zones = {"a": "z1", "b": "z1", "c": "z2", "d": None}
+    return cluster(
+        *[node(name, labels={HOST: name, **({ZONE: zone} if zone else {})}) for name, zone in zones.items()]
+    )
+
+
+def web(size: int, namespace: str = "default", app: str = "web") -> Gang:
+    members = [Member(f"m{n}", pod(), {"app": app, "index": str(n)}) for n in range(size)]
+    return Gang(f"{namespace}/g", members, size, namespace)
+
+
+def allowed(ledger: Ledger, wanted: Gang) -> set[str]:
+    """Every node that takes members of the gang when it is as large as the cluster."""
+    return set(by_node(placed(ledger, wanted)))
+
+
+@pytest.mark.parametrize(
+    ("term", "wanted", "open_nodes"),
+    [
+        pytest.param(Repulsion(HOST, frozenset({"default"}), APP), web(12), "bcd", id="host"),
+        pytest.param(Repulsion(ZONE, frozenset({"default"}), APP), web(8), "cd", id="zone"),
+        pytest.param(Repulsion(ZONE, None, APP), web(8), "cd", id="all namespaces"),
+        pytest.param(Repulsion(ZONE, frozenset({"other"}), APP), web(16), "abcd", id="elsewhere"),
+        pytest.param(Repulsion(ZONE, None, ()), web(8, app="db"), "cd", id="empty matches all"),
+        pytest.param(Repulsion(ZONE, None, None), web(16), "abcd", id="nil matches nothing"),
+        pytest.param(Repulsion(ZONE, None, APP), web(16, app="db"), "abcd", id="others are free"),
+        pytest.param(Repulsion("rack", None, APP), web(16), "abcd", id="no such key anywhere"),
+    ],
+)
+def test_a_placed_pod_closes_its_domain_to_those_it_selects(term: Repulsion, wanted: Gang, open_nodes: str):
+    """IA3, IA4 and IA5: nodes without the key belong to no domain."""
+    ledger = three_nodes()
+    ledger.add_usage("there", "a", asks(), (term,))
+    assert allowed(ledger, wanted) == set(open_nodes)
+
+
+def test_a_pod_on_a_node_without_the_key_closes_nothing():
+    """IA3: there is no domain around it."""
+    ledger = three_nodes()
+    ledger.add_usage("there", "d", asks(), (Repulsion(ZONE, None, APP),))
+    assert allowed(ledger, web(16)) == set("abcd")
+
+
+def test_the_domain_opens_when_the_last_such_pod_goes_and_that_is_a_gain():
+    """IA7: what has ended repels nobody."""
+    ledger = three_nodes()
+    term = Repulsion(HOST, None, APP)
+    for uid in ("one", "two"):
+        ledger.add_usage(uid, "a", asks(), (term,))
+    ledger.remove_usage("one")
+    assert allowed(ledger, web(12)) == set("bcd")
+    seen = ledger.gains
+    ledger.remove_usage("two")
+    assert ledger.gains > seen
+    assert allowed(ledger, web(16)) == set("abcd")
+
+
+def test_members_that_a_term_tells_apart_go_to_different_nodes():
+    """Only the labels that a term reads make members differ."""
+    ledger = three_nodes()
+    first = (Requirement("index", "In", ("0",)),)
+    ledger.add_usage("there", "a", asks(), (Repulsion(ZONE, None, first),))
+    for name in "cd":
+        ledger.add_usage(f"full-{name}", name, asks(cpu="4" if name == "d" else "3"))
+    found = placed(ledger, web(9))
+    assert found.nodes["m0"] == "c"
+
+
+def test_the_refusal_names_anti_affinity():
+    """Never ignored, and said aloud."""
+    ledger = cluster(node("a", labels={HOST: "a"}))
+    ledger.add_usage("there", "a", asks(), (Repulsion(HOST, None, APP),))
+    message = refused(ledger, web(1)).message
+    assert "1 node is closed by the anti-affinity of pods there" in message

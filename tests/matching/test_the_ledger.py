@@ -1,0 +1,223 @@
+"""The books: every pod counted once, whatever the order in which things are told."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from scheduler_core.constraints import Requests, Shape, Taint
+from scheduler_core.gang import Placement
+from scheduler_core.ledger import Ledger
+from scheduler_core.nodes import Node
+from scheduler_core.quantity import LIMIT
+from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused
+
+NAMES = st.sampled_from(("a", "b", "c", "d", "e"))
+UIDS = st.sampled_from(tuple("12345678"))
+REQUESTS = st.sampled_from(
+    (
+        (("pods", 1),),
+        (("cpu", 500), ("pods", 1)),
+        (("cpu", 2000), ("memory", 1 << 30), ("pods", 1)),
+        (("amd.com/gpu", 1), ("pods", 1)),
+        (("pods", 1), ("x.io/a", 3), ("x.io/b", 4)),
+    )
+)
+
+
+class Books(RuleBasedStateMachine):
+    """A ledger beside the plainest model of it: dictionaries of what was told last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger(1)
+        self.nodes: dict[str, Node] = {}
+        self.bound: dict[str, tuple[str, Requests]] = {}
+        self.assumed: dict[str, tuple[str, Requests]] = {}
+
+    @rule(name=NAMES, cpu=st.sampled_from(("1", "4")), gpu=st.booleans())
+    def node_is_told(self, name: str, cpu: str, gpu: bool) -> None:
+        self.nodes[name] = node(name, cpu, extended={"amd.com/gpu": "2"} if gpu else None)
+        self.ledger.upsert_node(self.nodes[name])
+
+    @rule(name=NAMES)
+    def node_goes(self, name: str) -> None:
+        self.nodes.pop(name, None)
+        self.ledger.remove_node(name)
+
+    @rule(uid=UIDS, name=NAMES, requests=REQUESTS)
+    def pod_is_seen(self, uid: str, name: str, requests: Requests) -> None:
+        self.assumed.pop(uid, None)
+        self.bound[uid] = (name, requests)
+        self.ledger.add_usage(uid, name, requests)
+
+    @rule(uid=UIDS)
+    def pod_goes(self, uid: str) -> None:
+        self.assumed.pop(uid, None)
+        self.bound.pop(uid, None)
+        self.ledger.remove_usage(uid)
+
+    @rule(uids=st.sets(UIDS), name=NAMES, requests=REQUESTS)
+    def pods_are_assumed(self, uids: set[str], name: str, requests: Requests) -> None:
+        some = dict.fromkeys(sorted(uids), name)
+        self.ledger.assume(Placement("g", some, dict.fromkeys(some, Shape(requests))))
+        for uid in uids - self.bound.keys():
+            self.assumed[uid] = (name, requests)
+
+    @rule(uid=UIDS)
+    def assumption_is_undone(self, uid: str) -> None:
+        assert self.ledger.forget(uid) is (self.assumed.pop(uid, None) is not None)
+
+    @invariant()
+    def free_is_allocatable_less_every_pod_once(self) -> None:
+        for name, one in self.nodes.items():
+            free = dict(one.allocatable)
+            for where, requests in (*self.bound.values(), *self.assumed.values()):
+                if where == name:
+                    for resource, amount in requests:
+                        free[resource] = free.get(resource, 0) - amount
+            found = self.ledger.free_on(name)
+            assert {r: v for r, v in found.items() if v} == {r: v for r, v in free.items() if v}
+        for name in NAMES.elements:  # type: ignore[attr-defined]
+            if name not in self.nodes:
+                assert self.ledger.free_on(name) == {}
+        assert self.ledger.node_count == len(self.nodes)
+
+    @invariant()
+    def unused_columns_are_empty(self) -> None:
+        here = set(self.ledger.table.columns.values())
+        cpu = self.ledger.free("cpu")
+        assert all(cpu[column] == 0 for column in range(len(cpu)) if column not in here)
+
+
+Books.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestBooks = Books.TestCase
+
+
+def test_a_pod_that_is_told_again_is_counted_once():
+    """S5: relists and resyncs tell everything again."""
+    ledger = cluster(node("a", "4"))
+    for _ in range(3):
+        ledger.add_usage("p", "a", asks(cpu="1"))
+    assert ledger.free_on("a")["cpu"] == 3000
+    ledger.remove_usage("p")
+    ledger.remove_usage("p")
+    assert ledger.free_on("a")["cpu"] == 4000
+
+
+def test_usage_on_a_node_that_is_not_known_yet_counts_once_it_is():
+    """Pods and nodes come from two lists, in either order."""
+    ledger = cluster()
+    ledger.add_usage("p", "a", asks(cpu="3"))
+    ledger.upsert_node(node("a", "4"))
+    assert ledger.free_on("a")["cpu"] == 1000
+
+
+def test_a_node_that_comes_back_still_carries_its_pods():
+    """C103: a Node object deleted and made again does not make its pods disappear."""
+    ledger = cluster(node("a", "4"))
+    ledger.add_usage("p", "a", asks(cpu="3"))
+    ledger.remove_node("a")
+    assert refused(ledger, gang(pod())).nodes == 0
+    ledger.upsert_node(node("a", "4"))
+    assert ledger.free_on("a")["cpu"] == 1000
+
+
+def test_an_assumed_pod_that_is_seen_bound_is_not_counted_twice_nor_forgotten():
+    """B6 and S5: own assumed pods count until they are seen bound, and then as bound."""
+    ledger = cluster(node("a", "4"))
+    plan = placed(ledger, gang(pod("3")))
+    ledger.assume(plan)
+    ledger.add_usage("default/g-0", "a", pod("3").requests)
+    assert ledger.free_on("a")["cpu"] == 1000
+    assert not ledger.forget("default/g-0")
+    assert ledger.free_on("a")["cpu"] == 1000
+
+
+def test_a_pod_that_is_seen_elsewhere_than_assumed_moves():
+    """The API server knows better: another scheduler was faster."""
+    ledger = cluster(node("a", "4"), node("b", "4"))
+    ledger.assume(placed(ledger, gang(pod("3"))))
+    ledger.add_usage("default/g-0", "b", pod("3").requests)
+    assert (ledger.free_on("a")["cpu"], ledger.free_on("b")["cpu"]) == (4000, 1000)
+
+
+def test_resources_that_only_a_pod_has_named_are_booked_too():
+    """R8: the books grow by as many resources as there are."""
+    ledger = cluster(node("a", "4"))
+    names = [f"x.io/r{number}" for number in range(20)]
+    ledger.add_usage("p", "a", tuple((name, 2) for name in names))
+    assert [ledger.free_on("a")[name] for name in names] == [-2] * 20
+    ledger.upsert_node(node("a", "4", extended=dict.fromkeys(names, "3")))
+    assert [ledger.free_on("a")[name] for name in names] == [1] * 20
+
+
+def test_absurd_requests_make_nothing_overflow():
+    """A pod with a node name of its own bypasses every check; its numbers must not wrap around."""
+    ledger = cluster(node("a", "4"))
+    for uid in "pqr":
+        ledger.add_usage(uid, "a", (("memory", LIMIT), ("pods", 1)))
+    assert "memory" in refused(ledger, gang(pod())).message
+    for uid in "pqr":
+        ledger.remove_usage(uid)
+    assert placed(ledger, gang(pod())).nodes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gained"),
+    [
+        pytest.param(node("a", "2"), node("a", "4"), True, id="more cpu"),
+        pytest.param(node("a", "4"), node("a", "2"), False, id="less cpu"),
+        pytest.param(node("a"), node("a", extended={"amd.com/gpu": "1"}), True, id="a new resource"),
+        pytest.param(node("a", ready=False), node("a"), True, id="ready"),
+        pytest.param(node("a"), node("a", ready=False), False, id="not ready"),
+        pytest.param(node("a", unschedulable=True), node("a"), True, id="uncordoned"),
+        pytest.param(node("a", taints=[Taint("x")]), node("a"), True, id="taint gone"),
+        pytest.param(node("a"), node("a", taints=[Taint("x")]), False, id="taint added"),
+        pytest.param(
+            node("a", taints=[Taint("x", effect="PreferNoSchedule")]), node("a"), False, id="no filter"
+        ),
+        pytest.param(node("a"), node("a", labels={"zone": "z1"}), True, id="label added"),
+        pytest.param(node("a", labels={"zone": "z1"}), node("a"), True, id="label gone: NotIn"),
+        pytest.param(node("a", network_unavailable=True), node("a"), True, id="network there"),
+        pytest.param(node("a"), node("a", deleting=True), False, id="deleting"),
+        pytest.param(node("a"), node("a"), False, id="nothing"),
+    ],
+)
+def test_gains_rise_exactly_when_a_change_of_a_node_may_help(before: Node, after: Node, gained: bool):
+    """C105: retried for what could help, and not for every heartbeat."""
+    ledger = cluster(before)
+    seen = ledger.gains
+    ledger.upsert_node(after)
+    assert (ledger.gains > seen) is gained
+
+
+def test_gains_rise_when_usage_goes_and_not_when_it_comes():
+    """C93: what a pod gives back may help others."""
+    ledger = cluster(node("a"), node("b"))
+    seen = ledger.gains
+    ledger.add_usage("p", "a", asks(cpu="1"))
+    plan = placed(ledger, gang(pod()))
+    ledger.assume(plan)
+    ledger.add_usage("p", "a", asks(cpu="1"))
+    ledger.add_usage("on-no-node", "z", asks(cpu="1"))
+    ledger.remove_usage("on-no-node")
+    ledger.remove_node("b")
+    assert ledger.gains == seen
+    ledger.forget("default/g-0")
+    assert ledger.gains == seen + 1
+    ledger.remove_usage("p")
+    assert ledger.gains == seen + 2
+
+
+def test_columns_of_nodes_that_went_are_used_again():
+    """A cluster that breathes does not grow."""
+    ledger = Ledger(2)
+    for number in range(50):
+        ledger.upsert_node(node(f"n{number}", labels={"kubernetes.io/hostname": f"n{number}"}))
+        if number >= 3:
+            ledger.remove_node(f"n{number - 3}")
+    assert ledger.table.used_width == 4
+    assert len(ledger.table.labels["kubernetes.io/hostname"].interner.values) <= 5
