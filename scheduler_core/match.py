@@ -85,14 +85,15 @@ def _alike_apart(members: Iterable[Member], repulsions: Sequence[Repulsion]) -> 
     """Members by shape and by the placed pods' anti-affinity terms that select them (rule IA4)."""
     # Only labels that some term reads can tell members apart; most (a job's index) are read by none.
     read = sorted({one.key for term in repulsions for one in term.selector or ()})
-    known: dict[tuple[str | None, ...], frozenset[Repulsion]] = {}
+    seen: dict[tuple[int, tuple[str | None, ...]], list[str]] = {}
     groups: dict[tuple[Shape, frozenset[Repulsion]], list[str]] = {}
     for uid, shape, labels in members:
-        values = tuple([labels.get(key) for key in read])
-        terms = known.get(values)
-        if terms is None:
-            terms = known[values] = frozenset(one for one in repulsions if one.selects(labels))
-        groups.setdefault((shape, terms), []).append(uid)
+        like = (id(shape), tuple([labels.get(key) for key in read]))
+        uids = seen.get(like)
+        if uids is None:
+            terms = frozenset(one for one in repulsions if one.selects(labels))
+            uids = seen[like] = groups.setdefault((shape, terms), [])
+        uids.append(uid)
     return [_Alike(shape, terms, uids) for (shape, terms), uids in groups.items()]
 
 

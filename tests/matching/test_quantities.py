@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fluence.contract import FluenceError
 from scheduler_core import quantity
@@ -36,6 +36,7 @@ def capped(value: Decimal) -> int:
 
 
 @given(st.sampled_from(("", "+", "-")), numbers, suffixes)
+@settings(deadline=None)
 def test_a_quantity_is_what_exact_decimal_arithmetic_says(sign: str, number: str, suffix: str):
     """R8: requests round up and capacity rounds down, never further than to the next whole number."""
     value = exactly(sign + number, suffix)
@@ -104,6 +105,7 @@ def test_a_wrong_quantity_is_named_in_the_error(text: str):
 
 
 @given(st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.integers(0, 2**50))
+@settings(deadline=None)
 def test_what_a_message_says_is_never_more_than_there_is(resource: str, value: int):
     """Human units are exact or rounded down, and readable as a quantity."""
     text = quantity.human(resource, value)

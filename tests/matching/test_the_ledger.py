@@ -14,7 +14,8 @@ from scheduler_core.nodes import Node
 from scheduler_core.quantity import LIMIT
 from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused
 
-NAMES = st.sampled_from(("a", "b", "c", "d", "e"))
+NODE_NAMES = ("a", "b", "c", "d", "e")
+NAMES = st.sampled_from(NODE_NAMES)
 UIDS = st.sampled_from(tuple("12345678"))
 REQUESTS = st.sampled_from(
     (
@@ -80,7 +81,7 @@ class Books(RuleBasedStateMachine):
                         free[resource] = free.get(resource, 0) - amount
             found = self.ledger.free_on(name)
             assert {r: v for r, v in found.items() if v} == {r: v for r, v in free.items() if v}
-        for name in NAMES.elements:  # type: ignore[attr-defined]
+        for name in NODE_NAMES:
             if name not in self.nodes:
                 assert self.ledger.free_on(name) == {}
         assert self.ledger.node_count == len(self.nodes)

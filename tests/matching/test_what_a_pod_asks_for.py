@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fluence.contract import FluenceError
 from scheduler_core.requests import ContainerRequest, capacity, pod_requests
@@ -25,6 +25,7 @@ mains = st.lists(st.integers(0, 4000), min_size=1, max_size=4)
 
 
 @given(mains, steps)
+@settings(deadline=None)
 def test_a_pod_asks_for_the_largest_sum_that_runs_at_one_time(
     mains: list[int], inits: list[tuple[bool, int]]
 ):

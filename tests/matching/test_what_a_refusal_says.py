@@ -6,7 +6,7 @@ import dataclasses
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fluence.contract import Why
 from scheduler_core.constraints import NodeConstraints, Shape, Taint
@@ -138,6 +138,7 @@ reports = st.builds(
 
 
 @given(st.lists(reports, max_size=9).map(tuple), st.sampled_from(list(Why)))
+@settings(deadline=None)
 def test_a_message_is_never_longer_than_an_event_may_be(shapes: tuple[ShapeReport, ...], why: Why):
     """E1: a longer note is a 422; what is cut is marked."""
     message = Refusal("ns/g", why, 5, 9, 3, 7, shapes).message

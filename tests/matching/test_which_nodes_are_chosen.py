@@ -5,13 +5,14 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from scheduler_core.packing import pack
 from tests.matching.clusters import by_node, cluster, gang, node, placed, pod
 
 
 @given(st.lists(st.integers(0, 9), max_size=8), st.data())
+@settings(deadline=None)
 def test_a_gang_takes_the_fewest_nodes_and_no_more_than_they_hold(slots: list[int], data: st.DataObject):
     """Less traffic between members, and whole nodes left for the next big gang."""
     size = data.draw(st.integers(0, sum(slots)))
@@ -24,6 +25,7 @@ def test_a_gang_takes_the_fewest_nodes_and_no_more_than_they_hold(slots: list[in
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.data())
+@settings(deadline=None)
 def test_at_most_one_node_is_left_in_pieces(slots: list[int], data: st.DataObject):
     """Every chosen node but one is filled to the brim."""
     size = data.draw(st.integers(0, sum(slots)))
