@@ -135,11 +135,12 @@ def _print(found: dict[str, Any]) -> None:
     out = Console()
     if found["gangs"]:
         out.print(_gang_table(found["gangs"]))
-    table = Table(title="The matcher alone")
-    for column in ("nodes", "gang", "ms"):
+    table = Table(title="The matcher alone; its floor is one division over the whole array")
+    for column in ("nodes", "gang", "ms", "floor ms", "match/floor"):
         table.add_column(column, justify="right")
     for row in found["matcher"]:
-        table.add_row(str(row["nodes"]), str(row["gang"]), f"{row['ms']:.3f}")
+        numbers = (f"{row['ms']:.3f}", f"{row['floor_ms']:.3f}", f"{row['ratio']:.1f}")
+        table.add_row(str(row["nodes"]), str(row["gang"]), *numbers)
     out.print(table)
     if found["memory"]:
         table = Table("process", "resident MB", title="Memory, 1,000 nodes and 5,000 pods")

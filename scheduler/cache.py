@@ -199,8 +199,13 @@ class ClusterCache:
 
 
 def _asks_the_same(old: Pod, new: Pod) -> bool:
+    """Whether nothing changed that its usage is made of; most changes of a running pod are of that kind."""
+    if old.spec != new.spec or old.is_finished != new.is_finished:
+        return False
+    before, after = old.status, new.status
     return (
-        old.spec.containers == new.spec.containers
-        and old.status.container_statuses == new.status.container_statuses
-        and old.is_finished == new.is_finished
+        before.container_statuses == after.container_statuses
+        and before.init_container_statuses == after.init_container_statuses
+        and (before.allocated_resources, before.resources) == (after.allocated_resources, after.resources)
+        and old.condition("PodResizePending") == new.condition("PodResizePending")
     )

@@ -43,20 +43,24 @@ def _containers(
     containers: Sequence[api.Container] | None, statuses: Sequence[api.ContainerStatus] | None
 ) -> list[ContainerRequest]:
     seen = {status.name: status for status in statuses or ()}
-    found = []
-    for one in containers or ():
-        status = seen.get(one.name)
-        actual = status.resources.requests if status is not None and status.resources else None
-        allocated = status.allocated_resources if status is not None else None
-        found.append(
-            ContainerRequest(
-                _quantities(one.resources.requests),
-                restartable=one.restart_policy == "Always",
-                actual=_quantities(actual) if actual is not None else None,
-                allocated=_quantities(allocated) if allocated is not None else None,
-            )
-        )
-    return found
+    return [
+        _held(one.resources, seen.get(one.name), restartable=one.restart_policy == "Always")
+        for one in containers or ()
+    ]
+
+
+def _held(
+    wanted: api.Resources, status: api.ContainerStatus | api.PodStatus | None, *, restartable: bool = False
+) -> ContainerRequest:
+    """What is asked for, beside what is really held while it is resized in place (rule R5)."""
+    actual = status.resources.requests if status is not None and status.resources else None
+    allocated = status.allocated_resources if status is not None else None
+    return ContainerRequest(
+        _quantities(wanted.requests),
+        restartable=restartable,
+        actual=_quantities(actual) if actual is not None else None,
+        allocated=_quantities(allocated) if allocated is not None else None,
+    )
 
 
 def requests_of(pod: api.Pod) -> Requests:
@@ -67,7 +71,7 @@ def requests_of(pod: api.Pod) -> Requests:
         _containers(spec.containers, status.container_statuses),
         _containers(spec.init_containers, status.init_container_statuses),
         _quantities(spec.overhead),
-        ContainerRequest(_quantities(spec.resources.requests)) if spec.resources is not None else None,
+        _held(spec.resources, status) if spec.resources is not None else None,
         resize_infeasible=resizing is not None and resizing.reason == "Infeasible",
     )
 

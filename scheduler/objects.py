@@ -174,6 +174,8 @@ class PodStatus(_Struct, frozen=True):
     nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: Resources | None = None
 
 
 class Pod(_Struct, frozen=True):

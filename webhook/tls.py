@@ -180,8 +180,7 @@ async def _persist(
         ) from error
     except NotFound as error:
         raise FluenceError(
-            f"{what} was not there within {settings.startup_deadline_s:g} s: install the chart, or "
-            f"name another one ({error})"
+            f"{what} cannot be found or made: {error}; install the chart, or name another namespace or object"
         ) from error
     except KubeError as error:
         raise FluenceError(f"{what} could not be read or written: {error}") from error

@@ -134,3 +134,31 @@ def test_claims_that_decide_about_nodes_are_named(
     volumes = {Key("pv"): msgspec.convert(the_volume, PersistentVolume)} if the_volume else {}
     found = unsupported_volumes(user, claims, volumes)
     assert (found == []) if part is None else (len(found) == 1 and part in found[0] and "data" in found[0])
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 1000),
+        ({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}, 2000),
+        ({"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}, 3000),
+    ],
+)
+def test_a_pod_that_shrinks_keeps_what_it_holds_until_it_has_shrunk(status: dict[str, Any], cpu: int) -> None:
+    """Rule R5."""
+    body = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+        "status": status,
+    }
+    assert dict(requests_of(msgspec.convert(body, Pod)))["cpu"] == cpu
+
+
+def test_pod_level_resources_count_what_is_held_too() -> None:
+    """Rules R2 and R5."""
+    body = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "spec": {"containers": [{"name": "c"}], "resources": {"requests": {"cpu": "1"}}},
+        "status": {"allocatedResources": {"cpu": "2"}},
+    }
+    assert dict(requests_of(msgspec.convert(body, Pod)))["cpu"] == 2000
