@@ -94,6 +94,15 @@ def test_a_broken_kubeconfig_is_named(fluence: Fluence, tmp_path: Path) -> None:
     assert str(broken) in sentence(fluence("scheduler", "--probe-port=0", "--kubeconfig", str(broken)), 1)
 
 
+def test_an_api_server_that_does_not_answer_is_named(fluence: Fluence, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    config = kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
+    told = sentence(fluence("scheduler", "--probe-port=0", f"--kubeconfig={config}"), 1)
+    assert "no answer from the API server" in told
+    assert str(port) in told
+
+
 def test_a_taken_port_is_named_with_its_flag(fluence: Fluence) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
