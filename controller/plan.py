@@ -208,7 +208,9 @@ def _difference(old: PodGroupStatus, new: PodGroupStatus) -> dict[str, Any]:
         "creationTime": (old.creation_time, new.creation_time),
         "scheduleStartTime": (old.schedule_start_time, new.schedule_start_time),
     }
-    return {name: wanted for name, (present, wanted) in pairs.items() if wanted != present}
+    # The first write also says that there are none of a kind: `kubectl get` then shows 0 and no gap.
+    counts = {"running", "succeeded", "failed"} if not old.creation_time else set[str]()
+    return {name: wanted for name, (present, wanted) in pairs.items() if wanted != present or name in counts}
 
 
 def _created(group: PodGroup, now: dt.datetime) -> dt.datetime:

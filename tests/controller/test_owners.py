@@ -1,0 +1,90 @@
+"""What may still come from the object behind a group's pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller.objects import Workload
+from controller.owners import Owner, Prospect, describe
+from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from fluence.workloads.rules import builtin_rules
+from tests.controller.builders import reference
+
+_GROUPS = {"Job": "batch"}
+
+
+def owner(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None, **meta: Any) -> Owner:
+    """The owner that this object is for its pods."""
+    rule = builtin_rules().of_kind(_GROUPS.get(kind, "apps"), kind)
+    assert rule is not None
+    raw = {"metadata": {"name": "train", "uid": "u", **meta}, "spec": spec, "status": status or {}}
+    return describe(rule, reference(kind), msgspec.convert(raw, Workload))
+
+
+def condition(kind: str, status: str = "True") -> dict[str, Any]:
+    """The status of an object with one condition."""
+    return {"conditions": [{"type": kind, "status": status}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "prospect"),
+    [
+        pytest.param("Job", {"parallelism": 3, "completions": 3}, {}, Prospect.MORE, id="a Job that runs"),
+        pytest.param("Job", {"parallelism": 3}, {"succeeded": 3}, Prospect.MORE, id="ends when it wants"),
+        pytest.param("Job", {"completions": 3}, condition("Complete"), Prospect.OVER, id="complete"),
+        pytest.param("Job", {"completions": 3}, condition("Failed"), Prospect.OVER, id="failed"),
+        pytest.param("Job", {"completions": 3}, condition("Failed", "False"), Prospect.MORE, id="not failed"),
+        pytest.param("Job", {"completions": 3}, condition("Suspended"), Prospect.MORE, id="another"),
+        pytest.param("Job", {"completions": 3}, {"succeeded": 3}, Prospect.OVER, id="enough successes"),
+        pytest.param("Job", {"completions": 10}, {"succeeded": 3}, Prospect.MORE, id="C55 seven to come"),
+        pytest.param("Job", {"suspend": True, "completions": 3}, {}, Prospect.PAUSED, id="suspended"),
+        pytest.param("Job", {"parallelism": 0, "completions": 3}, {}, Prospect.PAUSED, id="C15 no pods now"),
+        pytest.param("Deployment", {"replicas": 2}, {}, Prospect.MORE, id="a Deployment"),
+        pytest.param("Deployment", {}, {}, Prospect.MORE, id="a Deployment of one by default"),
+        pytest.param("Deployment", {"replicas": 0}, {}, Prospect.OVER, id="C15 a Deployment of none"),
+        pytest.param("StatefulSet", {"replicas": 0}, {}, Prospect.OVER, id="a StatefulSet of none"),
+        pytest.param("ReplicaSet", {"replicas": 0}, {}, Prospect.OVER, id="a ReplicaSet of none"),
+    ],
+)
+def test_what_more_an_owner_will_do(
+    kind: str, spec: dict[str, Any], status: dict[str, Any], prospect: Prospect
+) -> None:
+    """Rule A6."""
+    assert owner(kind, spec, status).prospect is prospect
+
+
+def test_an_owner_that_is_being_deleted_is_as_good_as_gone() -> None:
+    """Rule A6."""
+    gone = owner("Job", {"completions": 3}, deletionTimestamp="2024-02-18T01:02:03Z")
+    assert gone.prospect is Prospect.GONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "count"),
+    [
+        ("Job", {"parallelism": 3, "completions": 10}, 3),
+        ("Job", {"parallelism": 5, "completions": 3}, 3),
+        ("Job", {"parallelism": 0}, 1),
+        ("Deployment", {"replicas": 4}, 4),
+        ("ReplicaSet", {}, 1),
+        ("StatefulSet", {"replicas": 3}, 1),
+        ("StatefulSet", {"replicas": 3, "podManagementPolicy": "Parallel"}, 3),
+    ],
+)
+def test_owners_are_counted_by_the_rules_of_the_webhook(kind: str, spec: dict[str, Any], count: int) -> None:
+    """Rules A7 and A8."""
+    assert owner(kind, spec).members == count
+
+
+def test_labels_on_the_owner_itself_are_the_users_word() -> None:
+    """Rule A3: label on the object first."""
+    found = owner("Job", {"parallelism": 3}, labels={GROUP_LABEL: "mine", SIZE_LABEL: "2"})
+    assert (found.group_label, found.members) == ("mine", 2)
+
+
+def test_a_bad_size_on_the_owner_counts_for_nothing() -> None:
+    """It is told about where its pods are adopted (see test_adoption)."""
+    assert owner("Job", {"parallelism": 3}, labels={SIZE_LABEL: "abc"}).members == 3
