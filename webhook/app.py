@@ -156,8 +156,9 @@ def _record(
         uid=review.uid[:_SHOWN],
         kind=kind,
         namespace=review.namespace,
-        name=review.name or None,
+        # An object with a generateName has no name yet.
+        name=review.name or "",
         decision=verdict,
-        message=decision.message or None,
         milliseconds=round(seconds * 1000, 3),
+        **({"message": decision.message} if decision.message else {}),
     )

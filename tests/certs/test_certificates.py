@@ -39,7 +39,7 @@ hosts = st.one_of(st.lists(label, min_size=1, max_size=4).map(".".join), st.ip_a
 lifetimes = st.timedeltas(dt.timedelta(minutes=10), dt.timedelta(days=4000))
 
 
-@settings(max_examples=30)
+@settings(deadline=None, max_examples=30)
 @given(
     st.lists(hosts, min_size=1, max_size=5),
     st.timedeltas(dt.timedelta(days=-3000), dt.timedelta(days=3000)),

@@ -173,7 +173,7 @@ def test_the_largest_object_of_an_api_server_is_taken(client: TestClient) -> Non
     assert post(client, body)["allowed"] is True
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(st.binary(max_size=50), st.text(max_size=50).map(lambda t: json.dumps({"request": t}).encode()))
 )

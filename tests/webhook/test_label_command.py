@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
@@ -36,6 +36,7 @@ def label(text: str, *arguments: str) -> list[Any]:
 JOB = workload("Job", "train", parallelism=2, completions=2)
 
 
+@settings(deadline=None)
 @given(objects())
 def test_the_command_decides_what_the_webhook_decides(obj: dict[str, Any]) -> None:
     outcome = label_object(obj, "default", POLICY, lambda: "u-1")
@@ -56,6 +57,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), json_values, max_size=4), max_size=3))
 def test_every_value_comes_out_as_it_went_in(values: list[dict[str, Any]]) -> None:
     """Through YAML, and through the JSON that YAML's users call YAML."""

@@ -6,7 +6,7 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluence.contract import is_group_name, parse_group_size
@@ -46,6 +46,7 @@ def without_our_labels(obj: Any) -> Any:
     return obj
 
 
+@settings(deadline=None)
 @given(objects())
 def test_every_answer_is_a_denial_with_a_sentence_or_a_patch_that_applies(obj: dict[str, Any]) -> None:
     """Rules W5 to W8, case C10: nulls, missing parts and odd types are answered like anything else."""
@@ -60,6 +61,7 @@ def test_every_answer_is_a_denial_with_a_sentence_or_a_patch_that_applies(obj: d
     assert obj == before
 
 
+@settings(deadline=None)
 @given(objects())
 def test_applying_twice_is_applying_once(obj: dict[str, Any]) -> None:
     """Rule W18: the API server may call again after another webhook."""
@@ -70,6 +72,7 @@ def test_applying_twice_is_applying_once(obj: dict[str, Any]) -> None:
         assert not again.patch
 
 
+@settings(deadline=None)
 @given(objects())
 def test_nothing_but_the_two_labels_ever_changes(obj: dict[str, Any]) -> None:
     """Rule A2, case C09: a foreign label that goes makes a ReplicaSet lose its pod."""
@@ -78,6 +81,7 @@ def test_nothing_but_the_two_labels_ever_changes(obj: dict[str, Any]) -> None:
         assert without_our_labels(applied(obj, decision)) == without_our_labels(obj)
 
 
+@settings(deadline=None)
 @given(good_objects())
 def test_an_object_that_opted_in_ends_with_two_legal_labels(obj: dict[str, Any]) -> None:
     """Rules A1, A3, A7."""
@@ -86,6 +90,7 @@ def test_an_object_that_opted_in_ends_with_two_legal_labels(obj: dict[str, Any])
     assert parse_group_size(labels[SZ])
 
 
+@settings(deadline=None)
 @given(good_objects())
 def test_a_valid_value_of_the_user_is_never_rewritten(obj: dict[str, Any]) -> None:
     """Rule A3: on the template it stays, on the object it fills the template's gap."""
@@ -101,6 +106,7 @@ def test_a_valid_value_of_the_user_is_never_rewritten(obj: dict[str, Any]) -> No
         assert result["metadata"] == obj["metadata"]
 
 
+@settings(deadline=None)
 @given(objects(), st.one_of(st.none(), st.sampled_from(["default-scheduler", "volcano", ""]), odd))
 def test_objects_of_other_schedulers_are_never_touched_or_judged(obj: dict[str, Any], scheduler: Any) -> None:
     """Rule A2, case C30."""
@@ -111,6 +117,7 @@ def test_objects_of_other_schedulers_are_never_touched_or_judged(obj: dict[str, 
     assert decided(obj) == UNCHANGED
 
 
+@settings(deadline=None)
 @given(objects())
 def test_what_is_decided_can_be_sent(obj: dict[str, Any]) -> None:
     """Rules W5 and W7: the same uid, a patch with its type or neither, and plain JSON."""

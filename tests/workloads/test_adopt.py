@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluence.contract import is_group_name, workload_group_name
@@ -34,6 +34,7 @@ pods = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(pods, uids)
 def test_every_default_name_is_legal_and_the_same_when_asked_again(pod: PodIdentity, uid: str) -> None:
     """Rule A1, case C03: also after a restart, hence nothing but the arguments may count."""
@@ -42,6 +43,7 @@ def test_every_default_name_is_legal_and_the_same_when_asked_again(pod: PodIdent
     assert adopt(pod, request_uid=uid).group_name == name
 
 
+@settings(deadline=None)
 @given(objects(), namespaces, uids)
 def test_objects_of_any_shape_get_a_legal_name(obj: dict[str, object], namespace: str, uid: str) -> None:
     """Rule A1, case C10."""
@@ -49,6 +51,7 @@ def test_objects_of_any_shape_get_a_legal_name(obj: dict[str, object], namespace
     assert is_group_name(adopt(identify(obj, namespace), request_uid=uid).group_name)
 
 
+@settings(deadline=None)
 @given(namespaces, names, st.lists(uids, min_size=2, max_size=5, unique=True))
 def test_objects_without_a_name_never_share_a_group(namespace: str, prefix: str, several: list[str]) -> None:
     """Case C01: the API server fills the name in only after admission."""
@@ -59,6 +62,7 @@ def test_objects_without_a_name_never_share_a_group(namespace: str, prefix: str,
     assert len(pods) == len(workloads) == len(several)
 
 
+@settings(deadline=None)
 @given(namespaces, st.lists(names, min_size=2, max_size=5, unique=True))
 def test_pods_of_different_owners_are_in_different_groups(namespace: str, several: list[str]) -> None:
     groups = {

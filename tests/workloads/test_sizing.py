@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluence.contract import MAX_GROUP_SIZE, parse_group_size
@@ -22,6 +22,7 @@ def size(kind: str, **spec: Any) -> int:
     return count_members(rule(kind), {"spec": spec})
 
 
+@settings(deadline=None)
 @given(objects())
 def test_whatever_an_object_contains_its_size_is_legal(obj: dict[str, Any]) -> None:
     """Rule A7, case C10: nulls, missing parts and odd types never crash the count."""
@@ -29,6 +30,7 @@ def test_whatever_an_object_contains_its_size_is_legal(obj: dict[str, Any]) -> N
     assert parse_group_size(str(counted)) == counted
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**40), st.one_of(st.none(), st.integers(0, 2**40)))
 def test_a_job_never_waits_for_more_pods_than_it_will_run_at_once(
     parallelism: int, completions: int | None
@@ -39,6 +41,7 @@ def test_a_job_never_waits_for_more_pods_than_it_will_run_at_once(
     assert counted == min(max(bound, 1), MAX_GROUP_SIZE)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["ReplicaSet", "Deployment"]), st.integers(1, MAX_GROUP_SIZE))
 def test_replicas_are_the_members(kind: str, replicas: int) -> None:
     """Rule A7."""

@@ -1,0 +1,133 @@
+"""The condition under which the API server asks us, evaluated by the API server itself.
+
+A registration of its own, for a custom kind in which nothing is forced to be there, with failurePolicy
+Fail and nobody listening: an object that meets the condition cannot be created for want of a webhook, one
+that does not is created, and a condition that fails would be an error of another kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from devcluster.api import ApiFailure
+from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from fluence.workloads.rules import load_rules
+from tests.support.world import World
+from webhook.registration import webhooks
+
+GROUP = "webhook-tests.example.com"
+RULES = load_rules(
+    "test",
+    f"""
+rules:
+  - {{kind: Gadget, group: {GROUP}, version: v1, resource: gadgets, named-by: object,
+     templates: [spec.leader.template, spec.worker.template]}}
+""",
+)
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"gadgets.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+OURS = {"schedulerName": "fluence"}
+COMPLETE = {"metadata": {"labels": {GROUP_LABEL: "g.1-a", SIZE_LABEL: "3"}}, "spec": OURS}
+
+
+def labelled(**labels: Any) -> dict[str, Any]:
+    keys = {"group": GROUP_LABEL, "size": SIZE_LABEL}
+    return {"metadata": {"labels": {keys[name]: value for name, value in labels.items()}}, "spec": OURS}
+
+
+# Each with whether the API server must ask about it.
+SPECS: dict[str, tuple[Any, bool]] = {
+    "no-spec": ("absent", False),
+    "null-spec": (None, False),
+    "spec-of-an-odd-type": ("text", False),
+    "no-template": ({}, False),
+    "null-leader": ({"leader": None}, False),
+    "null-template": ({"leader": {"template": None}}, False),
+    "template-of-an-odd-type": ({"leader": {"template": 3}}, False),
+    "null-pod-spec": ({"leader": {"template": {"spec": None}}}, False),
+    "no-scheduler": ({"leader": {"template": {"spec": {}}}}, False),
+    "null-scheduler": ({"leader": {"template": {"spec": {"schedulerName": None}}}}, False),
+    "scheduler-of-an-odd-type": ({"leader": {"template": {"spec": {"schedulerName": 3}}}}, False),
+    "another-scheduler": ({"leader": {"template": {"spec": {"schedulerName": "volcano"}}}}, False),
+    "complete": ({"leader": {"template": COMPLETE}}, False),
+    "both-complete": ({"leader": {"template": COMPLETE}, "worker": {"template": COMPLETE}}, False),
+    "no-metadata": ({"leader": {"template": {"spec": OURS}}}, True),
+    "null-metadata": ({"leader": {"template": {"metadata": None, "spec": OURS}}}, True),
+    "no-labels": ({"leader": {"template": {"metadata": {}, "spec": OURS}}}, True),
+    "null-labels": ({"leader": {"template": {"metadata": {"labels": None}, "spec": OURS}}}, True),
+    "size-alone": ({"leader": {"template": labelled(size="3")}}, True),
+    "group-alone": ({"leader": {"template": labelled(group="g")}}, True),
+    "bad-size": ({"leader": {"template": labelled(group="g", size="abc")}}, True),
+    "size-as-a-number": ({"leader": {"template": labelled(group="g", size=5)}}, True),
+    "null-size": ({"leader": {"template": labelled(group="g", size=None)}}, True),
+    "empty-group": ({"leader": {"template": labelled(group="", size="3")}}, True),
+    "bad-group": ({"leader": {"template": labelled(group="A_b", size="3")}}, True),
+    "one-of-two": ({"leader": {"template": COMPLETE}, "worker": {"template": {"spec": OURS}}}, True),
+    "the-second-alone": ({"worker": {"template": {"spec": OURS}}}, True),
+}
+
+
+@pytest.fixture
+async def gadgets(world: World) -> AsyncIterator[str]:
+    """The collection of a custom kind that is registered with a webhook that is never there."""
+    if await world.api.find(f"{CRDS}/{CRD['metadata']['name']}") is None:  # type: ignore[index]
+        await world.api.post(CRDS, CRD)
+    name = f"{world.namespace}.example.com"
+    # The port of nothing: connections are refused at once.
+    hooks = webhooks(RULES, "fluence", {"url": "https://127.0.0.1:1/mutate"}, "fluence-system", "Fail")
+    for hook in hooks:
+        here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
+        hook["namespaceSelector"] = here
+    path = f"/apis/{GROUP}/v1/namespaces/{world.namespace}/gadgets"
+    await world.api.post(CONFIGURATIONS, {"metadata": {"name": name}, "webhooks": hooks})
+    try:
+        yield path
+    finally:
+        await world.api.delete(f"{CONFIGURATIONS}/{name}")
+        await world.api.delete(f"{CRDS}/gadgets.{GROUP}")
+
+
+async def test_the_condition_never_fails_and_asks_about_what_lacks_a_label(
+    world: World, gadgets: str
+) -> None:
+    """Cases C07, C10 and C30: nulls, missing parts and odd types are not ours, or come to us to be judged."""
+
+    async def outcome(name: str) -> str:
+        spec = SPECS[name][0]
+        body = {"apiVersion": f"{GROUP}/v1", "kind": "Gadget", "metadata": {"name": name}}
+        try:
+            await world.api.post(gadgets, body if spec == "absent" else {**body, "spec": spec})
+        except ApiFailure as failure:
+            return "asked" if "failed calling webhook" in failure.message else failure.message
+        await world.api.delete(f"{gadgets}/{name}")
+        return "created"
+
+    async def in_force() -> bool:
+        return await outcome("no-metadata") == "asked"
+
+    await world.wait_for(in_force, what="the kind is served and the registration in force")
+    expected = {name: "asked" if must else "created" for name, (_, must) in SPECS.items()}
+    assert {name: await outcome(name) for name in SPECS} == expected
