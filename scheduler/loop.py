@@ -34,6 +34,10 @@ log = structlog.get_logger(__name__)
 
 #: Members of a gang arrive one watch event after another: look once for many.
 _COALESCE_S: Final = 0.005
+#: Tries that came to nothing are followed by a pause in proportion to what they took: a mixed gang whose
+#: search is long must not eat the time of watches and writes. The pause is for all: order is sacred (C111).
+_REST: Final = 2.0
+_MOST_REST_S: Final = 1.0
 #: Waiting for members or a PodGroup is normal for a moment; said aloud when it lasts longer (case C98).
 _GRACE_S: Final = 3.0
 #: Refused gangs are looked at again at the latest after this time (rule F4), which also refreshes numbers.
@@ -49,6 +53,7 @@ class SchedulingLoop:
         self._reporter = reporter
         self._dirty: set[Key] = set()
         self._parked: dict[Key, int] = {}
+        self._fruitless_s = 0.0
         self._waiting_since_s: dict[Key, float] = {}
         self._backoffs: dict[Key, Backoff] = {}
         self._wake = asyncio.Event()
@@ -73,17 +78,21 @@ class SchedulingLoop:
         """Decide until cancelled."""
         for key in self._cache.gang_keys():
             self.touch(key)
+        rest_s = _COALESCE_S
         while True:
             try:
                 async with asyncio.timeout(_SWEEP_S):
                     await self._wake.wait()
             except TimeoutError:
                 self._dirty.update(self._parked)
-            await asyncio.sleep(_COALESCE_S)
+            await asyncio.sleep(rest_s)
             self._wake.clear()
+            self._fruitless_s = 0.0
             await self._round(self._take())
+            rest_s = min(max(_COALESCE_S, _REST * self._fruitless_s), _MOST_REST_S)
 
     def _take(self) -> set[Key]:
+        """The gangs to look at now: what changed, and the refused ones that the ledger's gains may help."""
         gains = self._cache.ledger.gains
         keys = self._dirty | {key for key, seen in self._parked.items() if seen < gains}
         self._dirty = set()
@@ -130,12 +139,14 @@ class SchedulingLoop:
             self._reporter.waiting(standing, self._cache.group(standing.key))
 
     def _try_to_place(self, standing: Standing) -> None:
-        started_s = time.perf_counter()
+        started_s = time.monotonic()
         gang = self._cache.gang(standing)
         answer = match(self._cache.ledger, gang)
-        metrics.MATCH_SECONDS.observe(time.perf_counter() - started_s)
+        now_s = time.monotonic()
+        metrics.MATCH_SECONDS.observe(now_s - started_s)
         if isinstance(answer, Refusal):
             metrics.ATTEMPTS.labels(answer.why).inc()
+            self._fruitless_s += now_s - started_s
             self._parked[standing.key] = self._cache.ledger.gains
             self._reporter.refused(standing, answer, self._cache.group(standing.key))
             return

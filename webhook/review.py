@@ -5,11 +5,9 @@ Owns: what a readable review is, and the shape of an answer. Does not own: HTTP,
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Final
 
-from pydantic import BaseModel, ValidationError
+import msgspec
 
 from fluence.contract import FluenceError
 from webhook.decide import Decision
@@ -31,54 +29,56 @@ class BadReview(FluenceError):
     """The body is no AdmissionReview v1; the text says what is wrong with it."""
 
 
-class _TypeOnly(BaseModel):
-    apiVersion: str  # noqa: N815  (the wire's name)
+class _TypeOnly(msgspec.Struct, rename="camel"):
+    api_version: str
     kind: str
 
 
-def read_review(body: bytes) -> AdmissionRequest:
+_reviews: Final = msgspec.json.Decoder(AdmissionReview)
+_types: Final = msgspec.json.Decoder(_TypeOnly)
+_encoder: Final = msgspec.json.Encoder()
+
+
+def read_review(body: bytes | bytearray) -> AdmissionRequest:
     """The request in `body`; BadReview if it is not one."""
+    try:
+        return _reviews.decode(body).request
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadReview(_explain(body, str(error))) from error
+    except RecursionError as error:
+        raise BadReview(f"the body is no {KIND}: it is nested too deeply") from error
+
+
+def _explain(body: bytes | bytearray, reason: str) -> str:
+    """What is wrong, most telling first: nothing there, another version or kind, then the first field."""
     if not body.strip():
-        raise BadReview(f"the body is empty: post an {KIND} of {API_VERSION}")
+        return f"the body is empty: post an {KIND} of {API_VERSION}"
     try:
-        return AdmissionReview.model_validate_json(body).request
-    except ValidationError as error:
-        raise BadReview(_explain(body, error)) from error
-
-
-def _explain(body: bytes, error: ValidationError) -> str:
-    """What is wrong, most telling first: another version or kind, then the first field."""
-    try:
-        told = _TypeOnly.model_validate_json(body)
-    except ValidationError:
+        told = _types.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if (told.apiVersion, told.kind) != (API_VERSION, KIND):
+        if (told.api_version, told.kind) != (API_VERSION, KIND):
             return (
-                f"{told.kind[:_SHOWN]} of {told.apiVersion[:_SHOWN]} is not served here: "
+                f"{told.kind[:_SHOWN]} of {told.api_version[:_SHOWN]} is not served here: "
                 f"only {KIND} of {API_VERSION} is"
             )
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    return f"the body is no {KIND}: {field + ': ' if field else ''}{first['msg']}"
+    return f"the body is no {KIND}: {reason}"
 
 
 def write_answer(uid: str, decision: Decision) -> bytes:
     """The AdmissionReview that carries `decision` back (rules W5 to W12)."""
+    patch = _encoder.encode(decision.patch) if decision.patch else None
     response = AdmissionResponse(
         uid=uid,
         allowed=decision.allowed,
         patch_type="JSONPatch" if decision.patch else None,
-        patch=_base64(decision) if decision.patch else None,
+        # msgspec writes bytes as base64, as the wire has it.
+        patch=patch,
         status=None if decision.allowed else _status(decision),
-        warnings=list(decision.warnings) or None,
+        warnings=decision.warnings,
     )
-    answer = AdmissionAnswer(response=response)
-    return answer.model_dump_json(by_alias=True, exclude_none=True).encode()
-
-
-def _base64(decision: Decision) -> str:
-    return base64.b64encode(json.dumps(list(decision.patch)).encode()).decode()
+    return _encoder.encode(AdmissionAnswer(response=response))
 
 
 def _status(decision: Decision) -> Status:
