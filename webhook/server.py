@@ -97,6 +97,7 @@ def _server(settings: WebhookSettings, state: Readiness, context: ssl.SSLContext
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
     )
     return _Server(config)
 

@@ -149,18 +149,10 @@ def test_what_we_wrote_counts_until_the_watch_has_shown_it() -> None:
         sight = Sight()
         old = made()
         sight.groups.show(old)
-        ours = msgspec.structs.replace(
-            old, metadata=msgspec.structs.replace(old.metadata, resource_version="9")
-        )
+        ours, middle, later = (_at_version(old, version) for version in ("9", "5", "12"))
         sight.cache.remember(ours)
-        middle = msgspec.structs.replace(
-            old, metadata=msgspec.structs.replace(old.metadata, resource_version="5")
-        )
         sight.groups.show(middle)
         assert sight.cache.group(KEY) is ours
-        later = msgspec.structs.replace(
-            old, metadata=msgspec.structs.replace(old.metadata, resource_version="12")
-        )
         sight.groups.show(later)
         assert sight.cache.group(KEY) is later
         sight.groups.hide(KEY)
@@ -202,6 +194,11 @@ def test_a_change_of_an_owner_wakes_the_groups_behind_it() -> None:
     assert sight.fresh() == [(KEY, REFRESH_S)]
     jobs._remove(Key("ns/train"))
     assert sight.fresh() == [(KEY, REFRESH_S)]
+
+
+def _at_version(group: PodGroup, version: str) -> PodGroup:
+    meta = msgspec.structs.replace(group.metadata, resource_version=version)
+    return msgspec.structs.replace(group, metadata=meta)
 
 
 def _job(version: str, **status: Any) -> Workload:

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import jsonpatch
+import msgspec
 from hypothesis import strategies as st
 
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
@@ -76,7 +77,7 @@ def request(
 
 def review(obj: Object | None, **more: Any) -> Object:
     """An AdmissionReview as the API server posts it."""
-    asked = request(obj, **more).model_dump(by_alias=True)
+    asked = msgspec.to_builtins(request(obj, **more))
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
 
 

@@ -179,7 +179,7 @@ async def test_a_job_in_waves_keeps_its_group_to_the_last_pod(world: World) -> N
     async def complete() -> bool:
         group = await world.pod_group(name)
         assert group is None or group["metadata"]["uid"] == first["metadata"]["uid"]
-        return (await world.get("Job", "waves"))["status"].get("succeeded") == 10
+        return bool((await world.get("Job", "waves"))["status"].get("succeeded") == 10)
 
     await world.wait_for(complete, deadline_s=60, what="all ten pods have succeeded")
     await world.until_gone("PodGroup", name)

@@ -67,7 +67,7 @@ async def test_a_try_that_changes_nothing_writes_nothing(world: World) -> None:
     }
     for number in range(3):  # each of these makes room appear, hence another try
         await world.gang(f"s{number}", 1, run="0s", outcome="succeed")
-        await world.until_phase(f"s{number}", "Finished") if await world.pod_group(f"s{number}") else None
+        await world.until_bound(f"s{number}", 1)
         await world.until_gone("PodGroup", f"s{number}")
     for name, condition in before.items():
         assert condition is not None
