@@ -51,6 +51,9 @@ async def test_a_lost_create_race_is_no_error(faulty: tuple[FakeCluster, Kube]) 
         async with controller_at(kube):
             await api.until(lambda: STATUS in api.writes())
     assert api.writes() == [CREATE, STATUS]
+    # What is written once must not rest on an old copy (case C42).
+    body = json.loads(next(body for name, *_, body in api.requests if name == STATUS))
+    assert body["metadata"] == {"uid": "uid-g", "resourceVersion": "6"}
     assert not [line for line in logs if line["log_level"] in ("warning", "error")]
 
 
