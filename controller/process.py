@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
@@ -19,21 +19,17 @@ from controller.objects import Pod
 from controller.reconciler import Reconciler
 from controller.settings import ControllerSettings
 from controller.troubles import Troubles
-from controller.writer import POD_GROUPS, Writer
-from fluence.contract import CREATED_BY_CONTROLLER, FluenceError
+from controller.writer import Writer
+from fluence.contract import CREATED_BY_CONTROLLER
 from fluence.workloads.rules import Rules, builtin_rules
-from kube.backoff import persist
-from kube.errors import Forbidden, KubeError, NotFound
 from kube.events import EventRecorder
 from kube.lease import Lease
 from kube.objects import Key, PodGroup
-from kube.reflector import Collection, Reflector
+from kube.podgroups import POD_GROUPS, require_pod_groups
+from kube.reflector import Collection, Reflector, all_synced
 from kube.session import Kube
 
 log = structlog.get_logger(__name__)
-
-_START_DEADLINE_S: Final = 60.0
-_LIST_PATIENCE_S: Final = 30.0
 
 
 def _utc_now() -> dt.datetime:
@@ -109,15 +105,14 @@ class ControllerProcess:
 
     async def run(self) -> None:
         """Keep PodGroups until cancelled; a group with LeaseLost when another process may have taken over."""
-        await self._require_pod_groups()
+        await require_pod_groups(self._kube)
         async with asyncio.TaskGroup() as tasks:
             watching = [
                 tasks.create_task(one.run(), name=f"reflector {one.collection.path}")
                 for one in self._reflectors
             ]
             try:
-                for one in self._reflectors:
-                    await self._listed(one)
+                await all_synced(self._reflectors)
                 await self._lease.lead(self._lead)
             finally:
                 for task in watching:
@@ -127,32 +122,3 @@ class ControllerProcess:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._recorder.run(), name="events")
             tasks.create_task(self._reconciler.run(self._settings.workers), name="reconciler")
-
-    async def _listed(self, reflector: Reflector[Any]) -> None:
-        """Wait for the first list for as long as it takes, and say why it does not come (case C70)."""
-        while not reflector.is_synced:
-            try:
-                await reflector.wait_synced(_LIST_PATIENCE_S)
-            except TimeoutError:
-                log.warning("still waiting for the first list", collection=reflector.collection.path)
-                await self._say_why(reflector.collection)
-
-    async def _say_why(self, collection: Collection) -> None:
-        try:
-            await self._kube.get(collection.path, collection.params(limit="1"))
-        except Forbidden as error:
-            self._troubles.missing_right(error)
-        except KubeError as error:
-            log.warning("not listed", collection=collection.path, error=str(error))
-
-    async def _require_pod_groups(self) -> None:
-        """FluenceError where the CRD is missing; a missing right is said aloud later, by `_listed`."""
-        try:
-            await persist(lambda: self._kube.get(POD_GROUPS, {"limit": "1"}), deadline_s=_START_DEADLINE_S)
-        except Forbidden as error:
-            self._troubles.missing_right(error)
-        except NotFound as error:
-            raise FluenceError(
-                "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart (helm install "
-                "fluence manifests/chart), or kubectl apply -f manifests/chart/crds/podgroups.yaml"
-            ) from error

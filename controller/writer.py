@@ -20,27 +20,22 @@ from fluence.contract import (
     CREATED_BY_CONTROLLER,
     MIN_MEMBER_ANNOTATION,
     POD_GROUP_API_VERSION,
-    POD_GROUP_PLURAL,
 )
 from kube.errors import Conflict, KubeError, NotFound
 from kube.lease import LeaseLost
 from kube.objects import Key, PodGroup
+from kube.podgroups import pod_groups_of
 from kube.session import Kube
 
-POD_GROUPS: Final = f"/apis/{POD_GROUP_API_VERSION}/{POD_GROUP_PLURAL}"
 #: Written once. A write of these must not rest on an old copy of the object (case C42).
 _WRITTEN_ONCE: Final = frozenset({"creationTime", "scheduleStartTime"})
 
 _decode = msgspec.json.Decoder(PodGroup).decode
 
 
-def _collection(namespace: str) -> str:
-    return f"/apis/{POD_GROUP_API_VERSION}/namespaces/{namespace}/{POD_GROUP_PLURAL}"
-
-
 def _path(key: Key) -> str:
     namespace, _, name = key.partition("/")
-    return f"{_collection(namespace)}/{name}"
+    return f"{pod_groups_of(namespace)}/{name}"
 
 
 class Writer:
@@ -65,7 +60,7 @@ class Writer:
         }
         try:
             with self._counted("create"):
-                return _decode(await self._kube.post(_collection(namespace), body))
+                return _decode(await self._kube.post(pod_groups_of(namespace), body))
         except Conflict:
             return _decode(await self._kube.get(_path(key)))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -23,7 +23,7 @@ import structlog
 
 from kube import metrics
 from kube.backoff import Backoff
-from kube.errors import ApiError, Gone, KubeError, error_of
+from kube.errors import ApiError, Forbidden, Gone, KubeError, error_of
 from kube.objects import Key, ListPage, Resource, WatchEvent
 from kube.session import Kube
 
@@ -33,6 +33,7 @@ Subscriber = Callable[[R | None, R | None], None]
 
 PAGE_SIZE: Final = 500
 _LIST_TIMEOUT_S: Final = 60.0
+_LIST_PATIENCE_S: Final = 30.0
 #: The server sends a bookmark about once a minute; two missing ones mean that the line is dead (case C72).
 SILENCE_S: Final = 130.0
 _WATCH_S: Final = (240, 480)
@@ -113,6 +114,9 @@ class Reflector(Generic[R]):
                 self._version = ""
                 self._log.info("version too old, listing again", error=str(error))
                 await self._pause()
+            except Forbidden as error:
+                self._log.error("a right is missing; tried again until it is granted", error=str(error))
+                await self._pause(error)
             except (KubeError, msgspec.MsgspecError) as error:
                 metrics.WATCH_ENDS.labels(self.collection.path).inc()
                 self._log.warning("watch interrupted", error=str(error), kind=type(error).__name__)
@@ -232,3 +236,13 @@ def _status_code(raw: msgspec.Raw) -> int:
         return int(msgspec.json.decode(raw, type=dict[str, Any]).get("code") or 500)
     except (msgspec.MsgspecError, TypeError, ValueError):
         return 500
+
+
+async def all_synced(reflectors: Iterable[Reflector[Any]]) -> None:
+    """Wait until each has listed its collection, for as long as it takes, and say which one is awaited."""
+    for one in reflectors:
+        while not one.is_synced:
+            try:
+                await one.wait_synced(_LIST_PATIENCE_S)
+            except TimeoutError:
+                log.warning("still waiting for the first list", collection=one.collection.path)

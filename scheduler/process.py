@@ -7,17 +7,13 @@ members that were bound count for their gang, all others are placed anew.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from typing import Any, Final
+from typing import Any
 
-import structlog
-
-from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceError
-from kube.errors import NotFound
 from kube.events import EventRecorder
 from kube.lease import Lease
 from kube.objects import Key, PodGroup
-from kube.reflector import Collection, Reflector
+from kube.podgroups import POD_GROUPS, require_pod_groups
+from kube.reflector import Collection, Reflector, all_synced
 from kube.session import Kube
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
@@ -25,10 +21,6 @@ from scheduler.loop import SchedulingLoop
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
 from scheduler.report import Reporter, StatusWriter
 from scheduler.settings import SchedulerSettings
-
-log = structlog.get_logger(__name__)
-
-_POD_GROUPS: Final = f"/apis/{POD_GROUP_API_VERSION}/{POD_GROUP_PLURAL}"
 
 
 class SchedulerProcess:
@@ -45,7 +37,7 @@ class SchedulerProcess:
         )
         pods = Reflector(kube, Collection("/api/v1/pods"), Pod)
         nodes = Reflector(kube, Collection("/api/v1/nodes"), Node)
-        groups = Reflector(kube, Collection(_POD_GROUPS), PodGroup)
+        groups = Reflector(kube, Collection(POD_GROUPS), PodGroup)
         claims = Reflector(kube, Collection("/api/v1/persistentvolumeclaims"), VolumeClaim)
         volumes = Reflector(kube, Collection("/api/v1/persistentvolumes"), PersistentVolume)
         self._reflectors: list[Reflector[Any]] = [nodes, groups, claims, volumes, pods]
@@ -99,19 +91,14 @@ class SchedulerProcess:
 
     async def run(self) -> None:
         """Schedule until cancelled; LeaseLost when another process may have taken over."""
-        await self._require_pod_groups()
+        await require_pod_groups(self._kube)
         async with asyncio.TaskGroup() as group:
             watching = [
                 group.create_task(one.run(), name=f"reflector {one.collection.path}")
                 for one in self._reflectors
             ]
-            for one in self._reflectors:
-                while not one.is_synced:
-                    with contextlib.suppress(TimeoutError):
-                        await one.wait_synced(30.0)
-                        continue
-                    log.warning("still waiting for the first list", collection=one.collection.path)
             try:
+                await all_synced(self._reflectors)
                 await self._lease.lead(self._lead)
             finally:
                 for task in watching:
@@ -123,12 +110,3 @@ class SchedulerProcess:
             group.create_task(self._writer.run(), name="conditions")
             group.create_task(self._recorder.run(), name="events")
             group.create_task(self._loop.run(), name="scheduling loop")
-
-    async def _require_pod_groups(self) -> None:
-        try:
-            await self._kube.get(_POD_GROUPS, {"limit": "1"})
-        except NotFound as error:
-            raise FluenceError(
-                "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart, or "
-                "kubectl apply -f manifests/chart/crds/podgroups.yaml"
-            ) from error

@@ -17,8 +17,6 @@ import structlog
 
 from fluence.contract import (
     GROUP_SCHEDULED_CONDITION,
-    POD_GROUP_API_VERSION,
-    POD_GROUP_PLURAL,
     ConditionReason,
     EventReason,
     Why,
@@ -27,6 +25,7 @@ from kube.backoff import persist
 from kube.errors import Conflict, KubeError, NotFound
 from kube.events import EventRecorder, ObjectReference
 from kube.objects import Condition, PodGroup
+from kube.podgroups import pod_groups_of
 from kube.session import Kube
 from scheduler import metrics
 from scheduler.objects import Pod
@@ -207,7 +206,7 @@ class Reporter:
         self._writer.write(
             meta.uid,
             "podgroup",
-            f"/apis/{POD_GROUP_API_VERSION}/namespaces/{meta.namespace}/{POD_GROUP_PLURAL}/{meta.name}/status",
+            f"{pod_groups_of(meta.namespace)}/{meta.name}/status",
             {"metadata": {"uid": meta.uid}, "status": {"conditions": [*others, condition]}},
             why,
             message,

@@ -1,0 +1,39 @@
+"""Where PodGroups are in the API, and whether the cluster has them at all.
+
+Owns: paths of `podgroups.scheduling.x-k8s.io`; always the full name, since Kubernetes 1.36 and newer have
+another `podgroups`. Does not own: what a PodGroup means.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceError
+from kube.backoff import persist
+from kube.errors import NotFound
+from kube.session import Kube
+
+#: The collection of all namespaces.
+POD_GROUPS: Final = f"/apis/{POD_GROUP_API_VERSION}/{POD_GROUP_PLURAL}"
+
+_START_DEADLINE_S: Final = 60.0
+
+
+def pod_groups_of(namespace: str) -> str:
+    """The collection of one namespace."""
+    return f"/apis/{POD_GROUP_API_VERSION}/namespaces/{namespace}/{POD_GROUP_PLURAL}"
+
+
+async def require_pod_groups(kube: Kube) -> None:
+    """Return once PodGroups can be listed; an API server that is away is waited for.
+
+    Raises FluenceError where the CRD is missing, Forbidden where the right to list is, and the last error
+    when the server stays away for a minute.
+    """
+    try:
+        await persist(lambda: kube.get(POD_GROUPS, {"limit": "1"}), deadline_s=_START_DEADLINE_S)
+    except NotFound as error:
+        raise FluenceError(
+            "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart (helm install "
+            "fluence manifests/chart), or kubectl apply -f manifests/chart/crds/podgroups.yaml"
+        ) from error
