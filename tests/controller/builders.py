@@ -60,7 +60,7 @@ def pod(
 
 def reference(kind: str, name: str = "train", uid: str = "") -> OwnerReference:
     """How a pod names the object that controls it."""
-    versions = {"Job": "batch/v1", "MPIJob": "kubeflow.org/v2beta1", "DaemonSet": "apps/v1"}
+    versions = {"Job": "batch/v1", "Workflow": "argoproj.io/v1alpha1", "DaemonSet": "apps/v1"}
     return OwnerReference(kind, name, uid or f"uid-{name}", versions.get(kind, "apps/v1"), controller=True)
 
 

@@ -46,7 +46,7 @@ def test_a_pod_of_a_deployment_joins_the_group_of_the_deployment() -> None:
     assert labels_of(one, deployment) == {GROUP_LABEL: "fluence-group-ns-web"}
 
 
-@pytest.mark.parametrize("kind", ["MPIJob", "DaemonSet"])
+@pytest.mark.parametrize("kind", ["Workflow", "DaemonSet"])
 def test_a_pod_of_a_kind_that_nobody_counts_is_a_gang_of_one(kind: str) -> None:
     """Rule A8, case C29."""
     owner = unknown_owner(reference(kind))

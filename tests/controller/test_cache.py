@@ -65,7 +65,7 @@ class Sight:
 
 NAMES = st.sampled_from(["a", "b", "c"])
 GROUPS = st.sampled_from(["g", "h", None])
-OWNERS = st.sampled_from([reference("MPIJob", "one"), reference("MPIJob", "two"), None])
+OWNERS = st.sampled_from([reference("Workflow", "one"), reference("Workflow", "two"), None])
 
 
 @given(

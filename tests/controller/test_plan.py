@@ -111,7 +111,7 @@ def test_a_group_of_one_is_complete_when_it_is_made() -> None:
         pytest.param(None, id="bare pods"),
         pytest.param(job(Prospect.OVER), id="a Job that is complete or failed"),
         pytest.param(job(Prospect.GONE), id="a Job that is deleted"),
-        pytest.param(Owner(reference("MPIJob"), Prospect.UNKNOWN), id="a kind that nobody counts"),
+        pytest.param(Owner(reference("Workflow"), Prospect.UNKNOWN), id="a kind that nobody counts"),
     ],
 )
 def test_a_group_goes_when_its_members_are_done(phases: list[str], owner: Owner | None) -> None:

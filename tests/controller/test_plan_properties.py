@@ -20,11 +20,11 @@ SIZES = st.sampled_from([None, "1", "2", "3", "4", "0", "abc"])
 
 @st.composite
 def owners(draw: st.DrawFn) -> Owner | None:
-    kind = draw(st.sampled_from(["Job", "Deployment", "MPIJob", None]))
+    kind = draw(st.sampled_from(["Job", "Deployment", "Workflow", None]))
     if kind is None:
         return None
     ref = reference(kind, draw(st.sampled_from(["a", "b"])))
-    if kind == "MPIJob":
+    if kind == "Workflow":
         return Owner(ref, Prospect.UNKNOWN)
     prospect = draw(st.sampled_from([p for p in Prospect if p is not Prospect.UNKNOWN]))
     completions = draw(st.none() | st.integers(1, 4)) if kind == "Job" else None
