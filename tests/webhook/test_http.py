@@ -112,7 +112,7 @@ GOOD = review(pod({"name": "p"}))
             "request",
             id="request-missing",
         ),
-        pytest.param(json.dumps({**GOOD, "request": {}}).encode(), "request.uid", id="no-uid"),
+        pytest.param(json.dumps({**GOOD, "request": {}}).encode(), "uid", id="no-uid"),
         pytest.param(
             json.dumps({**GOOD, "apiVersion": "admission.k8s.io/v1beta1"}).encode(),
             "admission.k8s.io/v1beta1",
