@@ -100,6 +100,8 @@ class Fluence:
             command += [
                 "--host=127.0.0.1", f"--port={self.ports['webhook']}", "--hosts=127.0.0.1",
                 f"--webhook-configuration={RELEASE}", f"--tls-secret={RELEASE}-webhook-tls",
+                # There is no Service that would have to hear of the end first.
+                "--drain-seconds=0",
             ]  # fmt: skip
         return Component(
             process,

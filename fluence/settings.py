@@ -134,6 +134,9 @@ class WebhookSettings(Settings):
     webhook_configuration: Name = Field(
         "fluence", description="The MutatingWebhookConfiguration that gets the caBundle."
     )
+    drain_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
+        5.0, description="How long to go on serving, unready, after a signal to stop."
+    )
 
 
 class ControllerSettings(Settings):

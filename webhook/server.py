@@ -1,7 +1,8 @@
 """The process: certificate, socket, uvicorn, and an orderly end.
 
-`serve` runs until it is cancelled; then readiness goes, open requests are answered, and it returns by
-raising CancelledError. Signals are the caller's. Nothing here is on the path of a request.
+`serve` runs until it is cancelled; then readiness goes, it serves on for a while, since news of that takes
+time to reach the API server, ends each connection with an answer, and returns by raising CancelledError.
+Signals are the caller's. Nothing here is on the path of a request.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fluence.contract import FluenceError
 from kube.session import Kube
 from webhook import tls
 from webhook.app import Readiness, create_app
+from webhook.connection import ReviewConnection
 from webhook.settings import WebhookSettings
 
 #: Above the 90 s after which the API server closes an idle connection: whoever closes first must not be
@@ -51,7 +53,7 @@ async def serve(
     with _listen(settings.host, settings.port) as listener:
         if settings.cert_dir is not None:
             server = _server(settings, state, tls.file_context(settings.cert_dir))
-            await _run(server, listener, state, _nothing, bound)
+            await _run(server, listener, state, _nothing, bound, settings.drain_s)
             return
         async with await Kube.connect(settings.kubeconfig, user_agent="fluence-webhook") as kube:
             state.why = "no certificate yet"
@@ -61,7 +63,7 @@ async def serve(
                 await tls.publish(kube, settings, bundle.ca)
 
             server = _server(settings, state, tls.server_context(bundle))
-            await _run(server, listener, state, register, bound)
+            await _run(server, listener, state, register, bound, settings.drain_s)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -88,7 +90,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _server(settings: WebhookSettings, state: Readiness, context: ssl.SSLContext) -> _Server:
     config = uvicorn.Config(
         create_app(settings.policy, state),
-        http="httptools",
+        http=ReviewConnection,
         ws="none",
         lifespan="off",
         ssl_context_factory=lambda _config, _default: context,
@@ -112,6 +114,7 @@ async def _run(
     state: Readiness,
     register: Callable[[], Awaitable[None]],
     bound: asyncio.Future[int] | None,
+    drain_s: float,
 ) -> None:
     port = int(listener.getsockname()[1])
     running = asyncio.create_task(server.serve(sockets=[listener]), name="webhook server")
@@ -127,10 +130,16 @@ async def _run(
         # Shielded: a cancellation must reach us, not cut off answers under way.
         await asyncio.shield(running)
     finally:
-        state.ready, state.why = False, "stopping"
-        server.should_exit = True
-        await asyncio.wait([running])
-        _log.info("stopped", port=port)
+        served = state.ready
+        state.ready, state.why, state.draining = False, "stopping", True
+        try:
+            if served and not running.done():
+                _log.info("draining", port=port, seconds=drain_s)
+                await asyncio.wait([running], timeout=drain_s)
+        finally:
+            server.should_exit = True
+            await asyncio.wait([running])
+            _log.info("stopped", port=port)
 
 
 async def _started(server: _Server, running: asyncio.Task[None]) -> None:

@@ -29,7 +29,10 @@ class WebhookSettings:
     kubeconfig: Path | None = None
     #: How long to try to get the certificate and to register it.
     startup_deadline_s: float = 60.0
-    #: How long requests may take to end after the process was told to stop.
+    #: How long to go on serving, unready, after the process was told to stop: until then the API server
+    #: may still be sent here.
+    drain_s: float = 5.0
+    #: How long requests may take to end after that.
     graceful_shutdown_s: int = 10
 
     @property

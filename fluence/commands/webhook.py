@@ -41,6 +41,7 @@ def webhook(settings: WebhookSettings) -> None:
         hosts=settings.hosts,
         service=settings.service,
         kubeconfig=settings.kubeconfig,
+        drain_s=settings.drain_seconds,
     )
 
     async def work(probes: Probes) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import datetime as dt
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 
-from certs.authority import new_bundle
 from fluence.contract import FluenceError
 from tests.webhook.reviews import pod, review
+from tests.webhook.serving import running, trusting, write_certificate
 from webhook.app import Readiness
 from webhook.server import serve
 from webhook.settings import WebhookSettings
@@ -24,30 +20,7 @@ from webhook.settings import WebhookSettings
 
 @pytest.fixture
 def cert_dir(tmp_path: Path) -> Path:
-    bundle = new_bundle(["127.0.0.1"], dt.datetime.now(dt.UTC))
-    (tmp_path / "tls.crt").write_bytes(bundle.cert)
-    (tmp_path / "tls.key").write_bytes(bundle.key)
-    (tmp_path / "ca.crt").write_bytes(bundle.ca)
-    return tmp_path
-
-
-@contextlib.asynccontextmanager
-async def running(cert_dir: Path, readiness: Readiness) -> AsyncIterator[tuple[asyncio.Task[None], int]]:
-    settings = WebhookSettings(host="127.0.0.1", port=0, cert_dir=cert_dir)
-    bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve(settings, readiness, bound=bound))
-    await asyncio.wait([task, bound], timeout=10, return_when=asyncio.FIRST_COMPLETED)
-    try:
-        yield task, await bound
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-def trusting(cert_dir: Path) -> aiohttp.ClientSession:
-    context = ssl.create_default_context(cafile=str(cert_dir / "ca.crt"))
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=1))
+    return write_certificate(tmp_path)
 
 
 async def test_reviews_are_answered_over_tls_on_one_connection(cert_dir: Path) -> None:
