@@ -20,6 +20,7 @@ from fluence.contract import (
     parse_group_size,
 )
 from fluence.workloads.adopt import PodIdentity, adopt
+from fluence.workloads.older import NOTHING, Told, read_older
 from fluence.workloads.rules import Rules
 from fluence.workloads.shapes import OwnerRef
 
@@ -36,8 +37,11 @@ def needs_labels(pod: Pod, rules: Rules) -> bool:
     if pod.metadata.label(GROUP_LABEL) or pod.is_finished or pod.is_going:
         return False
     rule = rules.of_kind("", "Pod")
-    skipped = rule.leave_alone.annotations if rule is not None else ()
-    return not any(key in (pod.metadata.annotations or {}) for key in skipped)
+    if rule is None:
+        return True
+    left, meta = rule.leave_alone, pod.metadata
+    kept = ((left.annotations, meta.annotations), (left.labels, meta.labels))
+    return not any(key in (has or {}) for keys, has in kept for key in keys)
 
 
 def label_pod(pod: Pod, owner: Owner | None, rules: Rules) -> Labelling | Complaint | None:
@@ -46,13 +50,25 @@ def label_pod(pod: Pod, owner: Owner | None, rules: Rules) -> Labelling | Compla
         return None
     if (wrong := complaint_of(pod) or _complaint_of_owner(pod, owner)) is not None:
         return wrong
+    try:
+        told = _told_otherwise(pod, rules)
+    except ContractError as error:
+        return Complaint(pod, EventReason.INVALID_GROUP_NAME, str(error))
     adoption = adopt(_identity(pod), rules=rules)
     # What the user wrote on the workload counts as if it stood on its pods (A3).
     named = owner.group_label if owner is not None else ""
-    labels = {GROUP_LABEL: named or adoption.group_name}
-    if adoption.size is not None and not pod.metadata.label(SIZE_LABEL):
-        labels[SIZE_LABEL] = str(adoption.size)
+    labels = {GROUP_LABEL: named or told.group or adoption.group_name}
+    size = told.size or (str(adoption.size) if adoption.size is not None else "")
+    if size and not pod.metadata.label(SIZE_LABEL):
+        labels[SIZE_LABEL] = size
     return Labelling(labels)
+
+
+def _told_otherwise(pod: Pod, rules: Rules) -> Told:
+    """Group and size under the keys of other systems (case C40)."""
+    if not rules.older:
+        return NOTHING
+    return read_older(rules.older, pod.metadata.labels or {}, pod.metadata.annotations or {})
 
 
 def _complaint_of_owner(pod: Pod, owner: Owner | None) -> Complaint | None:
@@ -78,5 +94,6 @@ def _identity(pod: Pod) -> PodIdentity:
         namespace=meta.namespace,
         name=meta.name,
         labels=meta.labels or {},
+        annotations=meta.annotations or {},
         owner=OwnerRef(owner.api_version, owner.kind, owner.name, owner.uid) if owner is not None else None,
     )

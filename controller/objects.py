@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from kube.objects import Condition, ObjectMeta
@@ -60,7 +62,7 @@ class WorkloadStatus(_Struct, frozen=True):
 
 
 class Workload(_Struct, frozen=True):
-    """A Job, ReplicaSet, Deployment or StatefulSet."""
+    """An object of one of the kinds of Kubernetes itself that are counted: they are many, so keep little."""
 
     metadata: ObjectMeta
     spec: WorkloadSpec = WorkloadSpec()
@@ -69,3 +71,11 @@ class Workload(_Struct, frozen=True):
     def has_condition(self, *types: str) -> bool:
         """Whether one of the conditions is True."""
         return any(one.type in types and one.status == "True" for one in self.status.conditions or ())
+
+
+class AnyWorkload(_Struct, frozen=True):
+    """An object of any other kind that a rule counts, with whatever its spec holds."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from controller.objects import Workload
+from controller.objects import AnyWorkload, Workload
 from fluence.contract import GROUP_LABEL, SIZE_LABEL, ContractError, parse_group_size
 from fluence.workloads.rules import Rule
+from fluence.workloads.shapes import lookup
 from fluence.workloads.sizing import count_members
 from kube.objects import OwnerReference
 
@@ -64,14 +65,21 @@ def gone_owner(reference: OwnerReference) -> Owner:
     return Owner(reference, Prospect.GONE)
 
 
-def describe(rule: Rule, reference: OwnerReference, workload: Workload) -> Owner:
-    """The owner that `workload`, an object of the kind of `rule`, is for its pods."""
+def describe(
+    rule: Rule, reference: OwnerReference, workload: Workload | AnyWorkload, scheduler_name: str | None = None
+) -> Owner:
+    """The owner that `workload`, an object of the kind of `rule`, is for its pods.
+
+    Where it was read as a whole, its templates tell whose pods it makes: those of `scheduler_name` count.
+    """
     size_label = workload.metadata.label(SIZE_LABEL)
+    is_whole = isinstance(workload, AnyWorkload)
+    counted = count_members(rule, msgspec.to_builtins(workload), scheduler_name if is_whole else None)
     return Owner(
         reference,
-        _prospect(rule.kind, workload),
-        members=_stated_size(size_label) or count_members(rule, msgspec.to_builtins(workload)),
-        completions=workload.spec.completions if rule.kind == "Job" else None,
+        _prospect(rule, workload),
+        members=_stated_size(size_label) or counted,
+        completions=None if isinstance(workload, AnyWorkload) else workload.spec.completions,
         group_label=workload.metadata.label(GROUP_LABEL),
         size_label=size_label,
     )
@@ -85,12 +93,30 @@ def _stated_size(label: str) -> int | None:
         return None
 
 
-def _prospect(kind: str, workload: Workload) -> Prospect:
+def _prospect(rule: Rule, workload: Workload | AnyWorkload) -> Prospect:
     if workload.metadata.deletion_timestamp is not None:
         return Prospect.GONE
-    if kind == "Job":
+    if isinstance(workload, AnyWorkload):
+        return Prospect.OVER if _says_it_is_over(rule, workload) else Prospect.MORE
+    if rule.kind == "Job":
         return _prospect_of_job(workload)
     return Prospect.OVER if workload.spec.replicas == 0 else Prospect.MORE
+
+
+def _says_it_is_over(rule: Rule, workload: AnyWorkload) -> bool:
+    """Whether the status of a custom resource tells that it will make no more pods."""
+    status = workload.status or {}
+    conditions = status.get("conditions")
+    for one in conditions if isinstance(conditions, list) else ():
+        if (
+            isinstance(one, dict)
+            and one.get("type") in rule.finished.conditions
+            and one.get("status") == "True"
+        ):
+            return True
+    if rule.finished.phase is None:
+        return False
+    return lookup({"status": status}, rule.finished.phase) in rule.finished.phases
 
 
 def _prospect_of_job(job: Workload) -> Prospect:

@@ -61,7 +61,7 @@ class ControllerProcess:
         ours = Collection("/api/v1/pods", field_selector=f"spec.schedulerName={settings.scheduler_name}")
         pods = Reflector(kube, ours, Pod)
         groups = Reflector(kube, Collection(POD_GROUPS), PodGroup)
-        lookup = OwnerLookup(kube, table, self._owner_changed)
+        lookup = self._lookup = OwnerLookup(kube, table, self._owner_changed, settings.scheduler_name)
         self._reflectors: list[Reflector[Any]] = [*lookup.reflectors, groups, pods]
         self._cache = GroupCache(
             settings.scheduler_name,
@@ -111,6 +111,7 @@ class ControllerProcess:
                 tasks.create_task(one.run(), name=f"reflector {one.collection.path}")
                 for one in self._reflectors
             ]
+            watching.append(tasks.create_task(self._lookup.run(), name="owners"))
             try:
                 await all_synced(self._reflectors)
                 await self._lease.lead(self._lead)

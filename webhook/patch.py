@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from fluence.workloads.shapes import Path, lookup
+from fluence.workloads.shapes import Place, lookup
 
 
 class Operation(TypedDict):
@@ -21,12 +21,12 @@ class Operation(TypedDict):
     value: Any
 
 
-def pointer(path: tuple[str, ...]) -> str:
-    """The JSON pointer (RFC 6901) to `path`: `~` and `/` in a name are escaped."""
-    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
+def pointer(place: Place) -> str:
+    """The JSON pointer (RFC 6901) to `place`: `~` and `/` in a name are escaped."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in place)
 
 
-def add_labels(obj: Mapping[str, Any], template: Path, labels: Mapping[str, str]) -> list[Operation]:
+def add_labels(obj: Mapping[str, Any], template: Place, labels: Mapping[str, str]) -> list[Operation]:
     """Operations that give the template at `template` these labels; it must be there and be a map."""
     if not labels:
         return []
@@ -39,5 +39,5 @@ def add_labels(obj: Mapping[str, Any], template: Path, labels: Mapping[str, str]
     return [_add((*all_labels, key), value) for key, value in labels.items()]
 
 
-def _add(path: tuple[str, ...], value: Any) -> Operation:
-    return {"op": "add", "path": pointer(path), "value": value}
+def _add(place: Place, value: Any) -> Operation:
+    return {"op": "add", "path": pointer(place), "value": value}

@@ -9,14 +9,14 @@ other schedulers never reach us. Labels that are there but wrong do reach us, to
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
 from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.shapes import Path
+from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
 from webhook.app import REVIEW_PATH
 from webhook.decide import SYSTEM_NAMESPACES
 
@@ -36,31 +36,58 @@ def webhook_name(rule: Rule) -> str:
 def condition(rule: Rule, scheduler_name: str) -> str:
     """CEL: some pod template asks for our scheduler and lacks a good label.
 
+    Of a kind that is left as it is, only templates with a label of ours are of interest: to deny mistakes.
     An expression that fails counts as false under failurePolicy Ignore, so each step asks first whether
     the field is there and no null (case C10).
     """
-    return "\n|| ".join(
-        f"({_opted_in(path, scheduler_name)}\n&& !({_labelled(path)}))" for path in rule.templates
-    )
+    wanted = _labelled_at_all if rule.untouched is not None else _lacks_labels
+    return "\n|| ".join(f"({_reach('object', one.path, scheduler_name, wanted)})" for one in rule.templates)
 
 
-def _opted_in(template: Path, scheduler_name: str) -> str:
-    path = ("object", *template, "spec")
+#: Names of the variables that stand for the items of a list or the keys of a map.
+_VARIABLES: Final = "abcdefgh"
+
+
+def _reach(
+    start: str, path: Sequence[str], scheduler_name: str, wanted: Callable[[str], str], depth: int = 0
+) -> str:
+    """CEL: some pod template at `path` below `start` asks for us and is `wanted`."""
+    wildcard = next((number for number, step in enumerate(path) if step in WILDCARDS), None)
+    if wildcard is None:
+        template = _dotted((start, *path))
+        steps = (*_present(start, path), _opted_in(template, scheduler_name), wanted(template))
+        return _all(*steps)
+    variable = _VARIABLES[depth]
+    holder = _dotted((start, *path[:wildcard]))
+    # A list gives its items, a map its keys; either may be of an odd type.
+    item = variable if path[wildcard] == EACH_ITEM else f"{holder}[{variable}]"
+    inner = _reach(item, path[wildcard + 1 :], scheduler_name, wanted, depth + 1)
+    there = f"{item} != null"
+    return _all(*_present(start, path[:wildcard]), f"{holder}.exists({variable}, {there}\n  && {inner})")
+
+
+def _opted_in(template: str, scheduler_name: str) -> str:
     return _all(
-        *_present(path),
-        f"has({_dotted((*path, 'schedulerName'))})",
-        f'{_dotted((*path, "schedulerName"))} == "{scheduler_name}"',
+        *_present(template, ("spec",)),
+        f"has({template}.spec.schedulerName)",
+        f'{template}.spec.schedulerName == "{scheduler_name}"',
     )
 
 
-def _labelled(template: Path) -> str:
-    """Only where the template is there: what `_opted_in` asked is not asked again."""
-    labels = ("object", *template, "metadata", "labels")
-    return _all(
-        *_present(labels, known=len(template)),
-        *_good_label(_dotted(labels), GROUP_LABEL, GROUP_PATTERN),
-        *_good_label(_dotted(labels), SIZE_LABEL, SIZE_PATTERN),
+def _lacks_labels(template: str) -> str:
+    labels = f"{template}.metadata.labels"
+    good = _all(
+        *_present(template, ("metadata", "labels")),
+        *_good_label(labels, GROUP_LABEL, GROUP_PATTERN),
+        *_good_label(labels, SIZE_LABEL, SIZE_PATTERN),
     )
+    return f"!({good})"
+
+
+def _labelled_at_all(template: str) -> str:
+    labels = f"{template}.metadata.labels"
+    keys = " || ".join(f'"{key}" in {labels}' for key in (GROUP_LABEL, SIZE_LABEL))
+    return _all(*_present(template, ("metadata", "labels")), f"({keys})")
 
 
 def _good_label(labels: str, key: str, pattern: str) -> Iterable[str]:
@@ -69,10 +96,10 @@ def _good_label(labels: str, key: str, pattern: str) -> Iterable[str]:
     yield f'{labels}["{key}"].matches("{pattern}")'
 
 
-def _present(path: tuple[str, ...], known: int = 0) -> Iterable[str]:
-    """Each step below the object is there and no null; the first `known` steps are."""
-    for length in range(2 + known, len(path) + 1):
-        step = _dotted(path[:length])
+def _present(start: str, path: Sequence[str]) -> Iterable[str]:
+    """Each step of `path` below `start` is there and no null."""
+    for length in range(1, len(path) + 1):
+        step = _dotted((start, *path[:length]))
         yield f"has({step}) && {step} != null"
 
 
@@ -82,6 +109,11 @@ def _dotted(path: Iterable[str]) -> str:
 
 def _all(*conditions: str) -> str:
     return "\n  && ".join(conditions)
+
+
+def registered(rules: Rules) -> list[Rule]:
+    """The rules for whose objects the API server has to ask us."""
+    return [rule for rule in rules.all if rule.templates]
 
 
 def webhooks(
@@ -118,7 +150,7 @@ def webhooks(
                 {
                     "operations": ["CREATE"],
                     "apiGroups": [rule.group],
-                    "apiVersions": [rule.version],
+                    "apiVersions": list(rule.versions),
                     "resources": [rule.resource],
                     "scope": "Namespaced",
                 }
@@ -130,7 +162,7 @@ def webhooks(
                 }
             ],
         }
-        for rule in rules.all
+        for rule in registered(rules)
     ]
 
 
@@ -139,7 +171,7 @@ _CLIENT_CONFIG: Final = "CLIENT_CONFIG"
 _TIMEOUT: Final = "TIMEOUT"
 _HEAD: Final = """\
 {{- /*
-Generated from fluence/workloads/rules.yaml by `python -m webhook.registration`: change the table of
+Generated from fluence/workloads/table/ by `python -m webhook.registration`: change the table of
 rules, not this file. The caBundle is written by the webhook itself once it serves.
 */ -}}
 {{- define "fluence.webhookClientConfig" -}}

@@ -11,8 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fluence.contract import generated_group_name, pod_group_name, workload_group_name
+from fluence.contract import (
+    ContractError,
+    generated_group_name,
+    parse_group_size,
+    pod_group_name,
+    workload_group_name,
+)
 from fluence.workloads.rules import Rule, Rules, builtin_rules
+from fluence.workloads.schema import Team
 from fluence.workloads.shapes import OwnerRef, controller_of, lookup, mapping, text
 
 
@@ -24,6 +31,7 @@ class PodIdentity:
     name: str = ""
     generate_name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     owner: OwnerRef | None = None
 
 
@@ -43,20 +51,24 @@ class CountedOwner:
 
 @dataclass(frozen=True)
 class Adoption:
-    """The default group of a pod: one of its own with one member, or its owner's, to be counted."""
+    """The default group of a pod: one of its own, its team's, or its owner's, which is to be counted."""
 
     group_name: str
     owner: CountedOwner | None = None
+    members: int = 1
 
     @property
     def size(self) -> int | None:
         """The size where it is known from the pod alone; None where the owner has to be counted."""
-        return None if self.owner is not None else 1
+        return None if self.owner is not None else self.members
 
 
 def adopt(pod: PodIdentity, *, request_uid: str = "", rules: Rules | None = None) -> Adoption:
     """The default group of `pod`; `request_uid` (of the admission request) makes up for a missing name."""
-    owner = _counted_owner(pod, rules or builtin_rules())
+    table = rules or builtin_rules()
+    if (team := _team(pod, table)) is not None:
+        return team
+    owner = _counted_owner(pod, table)
     if owner is not None:
         return Adoption(workload_group_name(pod.namespace, owner.name), owner)
     if pod.name:
@@ -67,35 +79,65 @@ def adopt(pod: PodIdentity, *, request_uid: str = "", rules: Rules | None = None
 def identify(pod: Mapping[str, Any], namespace: str) -> PodIdentity:
     """The identity of a pod that comes as plain JSON; `namespace` is the request's (case C02)."""
     metadata = mapping(pod.get("metadata"))
-    labels = mapping(metadata.get("labels"))
     return PodIdentity(
         namespace=namespace,
         name=text(metadata.get("name")),
         generate_name=text(metadata.get("generateName")),
-        labels={key: value for key, value in labels.items() if isinstance(value, str)},
+        labels=_texts(metadata.get("labels")),
+        annotations=_texts(metadata.get("annotations")),
         owner=controller_of(pod),
     )
 
 
-def workload_group(obj: Mapping[str, Any], namespace: str, request_uid: str) -> str:
-    """The default group of a workload that comes as plain JSON (rule A1)."""
+def _texts(value: object) -> Mapping[str, str]:
+    return {key: text for key, text in mapping(value).items() if isinstance(text, str)}
+
+
+def workload_group(obj: Mapping[str, Any], namespace: str, request_uid: str, suffix: str = "") -> str:
+    """The default group of a workload that comes as plain JSON (rule A1), or of a part of it."""
     if name := text(lookup(obj, ("metadata", "name"))):
-        return workload_group_name(namespace, name)
+        return workload_group_name(namespace, f"{name}-{suffix}" if suffix else name)
     prefix = text(lookup(obj, ("metadata", "generateName")))
-    return generated_group_name(prefix, request_uid, namespace)
+    return generated_group_name(prefix + suffix, request_uid, namespace)
+
+
+def _team(pod: PodIdentity, rules: Rules) -> Adoption | None:
+    """The team that a pod's own labels put it into (case C23)."""
+    rule = rules.of_kind("", "Pod")
+    for team in rule.teams if rule is not None else ():
+        name, number = pod.labels.get(team.name_label), _number(pod, team)
+        if not name or not number:
+            continue
+        try:
+            members = parse_group_size(pod.annotations.get(team.size_annotation, ""))
+        except ContractError:
+            # Without its size no team can be waited for.
+            members = 1
+            number = pod.name or number
+        return Adoption(workload_group_name(pod.namespace, f"{name}-{number}"), members=members)
+    return None
+
+
+def _number(pod: PodIdentity, team: Team) -> str:
+    if number := pod.labels.get(team.number_label, ""):
+        return number
+    _, dash, last = pod.name.rpartition("-")
+    return last if team.number_from_name and dash and last.isdecimal() else ""
 
 
 def _counted_owner(pod: PodIdentity, rules: Rules) -> CountedOwner | None:
     if pod.owner is None or (rule := rules.counted_owner(pod.owner)) is None:
         return None
     direct = CountedOwner(rule, pod.owner.name, pod.owner.uid)
-    behind = rule.pods_belong_to
-    if behind is None:
-        return direct
-    cut = pod.labels.get(behind.cut_label, "")
-    name = pod.owner.name.removesuffix(f"-{cut}") if cut else pod.owner.name
-    target = rules.of_kind(rule.group, behind.kind)
-    # A label that is no part of the owner's name was not written by the kind behind it.
-    if target is None or not name or name == pod.owner.name:
-        return direct
-    return CountedOwner(target, name, through=direct)
+    for link in rule.belongs_to:
+        target = rules.of_kind(link.group, link.kind)
+        if target is None or not target.is_counted:
+            continue
+        if link.name_label is not None and (name := pod.labels.get(link.name_label, "")):
+            return CountedOwner(target, name, through=direct)
+        cut = pod.labels.get(link.cut_label, "") if link.cut_label is not None else ""
+        # A label that is no part of the owner's name was not written by the kind behind it.
+        name = pod.owner.name.removesuffix(f"-{cut}") if cut else ""
+        if name and name != pod.owner.name:
+            return CountedOwner(target, name, through=direct)
+    return direct

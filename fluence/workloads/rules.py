@@ -1,195 +1,204 @@
 """The table of workload rules, read and checked: an error names file, rule and field.
 
-Owns: the schema of `rules.yaml` and finding the rule for an object. Does not own: what a rule leads to
-(`fluence.workloads.sizing`, `fluence.workloads.adopt`, and `webhook.decide`).
+Owns: reading the shipped table and an administrator's file beside it, and finding the rule for an object.
+Does not own: the language (`fluence.workloads.schema`), or what a rule leads to.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from typing import Annotated, Any, Final, Literal
+from pathlib import Path as FilePath
+from typing import Any, Final
 
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import TypeAdapter, ValidationError
 
-from fluence.contract import MAX_GROUP_SIZE, FluenceError
-from fluence.workloads.shapes import OwnerRef, Path, api_group, lookup, parse_path, text
+from fluence.contract import FluenceError
+from fluence.workloads.schema import BelongsTo, OlderLabel, Rule
+from fluence.workloads.shapes import WILDCARDS, OwnerRef, Path, show_path, text
 
-BUILTIN_NAME: Final = "rules.yaml"
+__all__ = ["Rule", "Rules", "RulesError", "builtin_rules", "load_rules", "read_rules"]
+
+#: The shipped table, in the order in which it is listed and registered.
+BUILTIN: Final = ("kubernetes.yaml", "groups.yaml", "training.yaml", "ray.yaml", "others.yaml", "labels.yaml")
+_RULES: Final = TypeAdapter(tuple[Rule, ...])
+_LABELS: Final = TypeAdapter(tuple[OlderLabel, ...])
+_SAFE_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class RulesError(FluenceError):
     """The table of rules is wrong; the text names file, rule and field."""
 
 
-def _as_path(value: object) -> object:
-    return parse_path(value) if isinstance(value, str) else value
-
-
-FieldPath = Annotated[Path, BeforeValidator(_as_path)]
-Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][-A-Za-z0-9.]*$")]
-_Group = Annotated[str, Field(pattern=r"^([a-z0-9][-a-z0-9.]*)?$")]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=lambda field: field.replace("_", "-"),
-        populate_by_name=True,
-    )
-
-
-class MemberCount(_Model):
-    """A field that bounds the number of members."""
-
-    path: FieldPath
-    default: Annotated[int, Field(ge=1, le=MAX_GROUP_SIZE)] | None = None
-
-
-class GangCondition(_Model):
-    """What a field must say for the members to start together."""
-
-    path: FieldPath
-    equals: str
-
-
-class LeaveAlone(_Model):
-    """Objects of the kind that are never labelled."""
-
-    annotations: tuple[str, ...] = Field(default=(), strict=False)
-    owned_by: Annotated[tuple[Name, ...], Field(strict=False)] | Literal["any"] = ()
-
-
-class PodsBelongTo(_Model):
-    """The object that stands behind the one that controls a pod, found by its name alone."""
-
-    kind: Name
-    cut_label: Name
-
-
-class Rule(_Model):
-    """What one kind of workload looks like; the fields are explained at the top of `rules.yaml`."""
-
-    kind: Name
-    group: _Group
-    version: Name
-    resource: Name
-    templates: Annotated[tuple[FieldPath, ...], Field(min_length=1, strict=False)]
-    members: tuple[MemberCount, ...] = Field(default=(), strict=False)
-    gang_when: GangCondition | None = None
-    named_by: Literal["object", "pod"]
-    leave_alone: LeaveAlone = LeaveAlone()
-    pods_belong_to: PodsBelongTo | None = None
-
-    @property
-    def api_version(self) -> str:
-        """The `apiVersion` of such an object."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def leaves_alone(self, obj: Mapping[str, Any], owner: OwnerRef | None) -> bool:
-        """Whether `obj`, controlled by `owner`, must never be labelled."""
-        for key in self.leave_alone.annotations:
-            if lookup(obj, ("metadata", "annotations", key)) is not None:
-                return True
-        if owner is None:
-            return False
-        kinds = self.leave_alone.owned_by
-        return kinds == "any" or owner.kind in kinds
-
-
 class Rules:
     """A checked table."""
 
-    def __init__(self, rules: Sequence[Rule], source: str) -> None:
-        self.all = tuple(rules)
-        self.source = source
-        self._by_kind = {(rule.group, rule.kind): rule for rule in rules}
+    def __init__(self, rules: Iterable[tuple[str, Rule]], older: Iterable[OlderLabel] = ()) -> None:
+        self._by_kind: dict[tuple[str, str], Rule] = {}
+        self._sources: dict[tuple[str, str], str] = {}
+        for source, rule in rules:
+            self._by_kind[rule.group, rule.kind] = rule
+            self._sources[rule.group, rule.kind] = source
+        self.all = tuple(self._by_kind.values())
+        self.older = tuple(older)
 
     def find(self, api_version: str, kind: str) -> Rule | None:
         """The rule for objects of this very version, if there is one."""
-        rule = self._by_kind.get((api_group(api_version), kind))
-        return rule if rule is not None and rule.api_version == api_version else None
-
-    def counted_owner(self, owner: OwnerRef) -> Rule | None:
-        """The rule that counts the pods of `owner`, whatever version its reference names (rule A8)."""
-        rule = self._by_kind.get((owner.group, owner.kind))
-        return rule if rule is not None and rule.named_by == "object" else None
+        group, _, version = api_version.rpartition("/")
+        rule = self._by_kind.get((group, kind))
+        return rule if rule is not None and version in rule.versions else None
 
     def of_kind(self, group: str, kind: str) -> Rule | None:
         """The rule of a kind in an API group."""
         return self._by_kind.get((group, kind))
 
+    def source_of(self, rule: Rule) -> str:
+        """The file that a rule comes from."""
+        return self._sources[rule.group, rule.kind]
 
-_LIST: Final = TypeAdapter(tuple[Rule, ...])
+    def counted_owner(self, owner: OwnerRef) -> Rule | None:
+        """The rule that counts the pods of `owner`, whatever version its reference names (rule A8)."""
+        rule = self._by_kind.get((owner.group, owner.kind))
+        return rule if rule is not None and rule.is_counted else None
+
+    def behind(self, rule: Rule, owner: OwnerRef | None) -> tuple[BelongsTo, Rule] | None:
+        """How an object of `rule` that `owner` controls belongs to it, and the rule that counts `owner`."""
+        if owner is None:
+            return None
+        for link in rule.belongs_to:
+            if (link.group, link.kind) == (owner.group, owner.kind):
+                target = self.counted_owner(owner)
+                return (link, target) if target is not None else None
+        return None
+
+    def extended(self, other: Rules) -> Rules:
+        """This table with the rules of another: those for the same kind take the place of ours."""
+        both = {**_items(self), **_items(other)}
+        return Rules(both.values(), (*other.older, *self.older))
+
+
+def _items(rules: Rules) -> dict[tuple[str, str], tuple[str, Rule]]:
+    return {(rule.group, rule.kind): (rules.source_of(rule), rule) for rule in rules.all}
 
 
 def load_rules(source: str, content: str) -> Rules:
     """Read a table from YAML; `source` names it in errors. Raises RulesError."""
     try:
         found = yaml.load(content, Loader=_SAFE_LOADER)  # noqa: S506  (a safe loader, in C if there)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise RulesError(f"{source}: {_one_line(error)}") from error
-    if not isinstance(found, dict) or set(found) != {"rules"} or not isinstance(found["rules"], list):
-        raise RulesError(f'{source}: the file must hold one key, "rules", with a list of rules')
+    keys = {"rules", "older-labels"}
+    if not isinstance(found, dict) or not found or not set(found) <= keys:
+        raise RulesError(f'{source}: the file must hold "rules", a list of rules, or "older-labels", or both')
+    for key, value in found.items():
+        if not isinstance(value, list):
+            raise RulesError(f'{source}: "{key}" must be a list')
+    rules = _checked(_RULES, source, "rule", found.get("rules", []))
+    older = _checked(_LABELS, source, "older label", found.get("older-labels", []))
+    _check_each(source, rules)
+    return Rules(((source, rule) for rule in rules), older)
+
+
+def read_rules(file: FilePath | None) -> Rules:
+    """The shipped table, with the rules of an administrator's file if there is one. Raises RulesError."""
+    if file is None:
+        return builtin_rules()
+    return builtin_rules().extended(read_rules_file(file))
+
+
+def read_rules_file(file: FilePath) -> Rules:
+    """The rules of one file alone. Raises RulesError."""
     try:
-        rules = _LIST.validate_python(tuple(found["rules"]))
-    except ValidationError as error:
-        raise RulesError(_explain(source, found["rules"], error)) from error
-    _check_together(source, rules)
-    return Rules(rules, source)
+        content = file.read_text("utf-8")
+    except OSError as error:
+        raise RulesError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RulesError(f"{file} is not UTF-8 text") from error
+    rules = load_rules(str(file), content)
+    _check_links(builtin_rules().extended(rules))
+    return rules
 
 
 @functools.cache
 def builtin_rules() -> Rules:
     """The table that is shipped with the package."""
-    content = resources.files("fluence.workloads").joinpath(BUILTIN_NAME).read_text("utf-8")
-    return load_rules(BUILTIN_NAME, content)
+    folder = resources.files("fluence.workloads").joinpath("table")
+    table = Rules(())
+    for name in BUILTIN:
+        table = table.extended(load_rules(name, folder.joinpath(name).read_text("utf-8")))
+    _check_links(table)
+    return table
 
 
-_SAFE_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def _checked(kind: TypeAdapter[Any], source: str, what: str, raw: Sequence[object]) -> Any:
+    try:
+        return kind.validate_python(tuple(raw))
+    except ValidationError as error:
+        raise RulesError(_explain(source, what, raw, error)) from error
 
 
-def _check_together(source: str, rules: Sequence[Rule]) -> None:
-    """What no rule can be blamed for alone: doubled kinds, and references to kinds that are not there."""
-    kinds: dict[tuple[str, str], int] = {}
+def _check_each(source: str, rules: Sequence[Rule]) -> None:
+    """What the schema cannot say: doubled kinds, templates that must be there, wildcards that must agree."""
+    seen: dict[tuple[str, str], int] = {}
     for number, rule in enumerate(rules, start=1):
-        first = kinds.setdefault((rule.group, rule.kind), number)
-        if first != number:
+        where = f"{source}: rule {number} ({rule.kind}): field"
+        if (first := seen.setdefault((rule.group, rule.kind), number)) != number:
             raise RulesError(
-                f'{source}: rule {number} ({rule.kind}): field "kind": rule {first} is already for '
-                f'{rule.kind} of group "{rule.group}"'
+                f'{where} "kind": rule {first} is already for {rule.kind} of group "{rule.group}"'
             )
-    for number, rule in enumerate(rules, start=1):
-        target = rule.pods_belong_to
-        if target is not None and (rule.group, target.kind) not in kinds:
-            raise RulesError(
-                f'{source}: rule {number} ({rule.kind}): field "pods-belong-to.kind": no rule is for '
-                f'{target.kind} of group "{rule.group}"'
-            )
+        if not rule.templates and rule.untouched is None:
+            raise RulesError(f'{where} "templates": a kind that is not "untouched" has at least one')
+        for position, template in enumerate(rule.templates):
+            for field, path in template.paths():
+                if not _agrees(path, template.path):
+                    raise RulesError(
+                        f'{where} "templates.{position}.{field}": the wildcards of "{show_path(path)}" are '
+                        f'not those with which "{show_path(template.path)}" begins'
+                    )
+        for field, path in _paths_of_the_object(rule):
+            if WILDCARDS.intersection(path):
+                raise RulesError(f'{where} "{field}": "{show_path(path)}" may have no wildcard here')
 
 
-def _explain(source: str, raw: Sequence[object], error: ValidationError) -> str:
+def _agrees(path: Path, template: Path) -> bool:
+    last = max((number for number, step in enumerate(path, start=1) if step in WILDCARDS), default=0)
+    return path[:last] == template[:last]
+
+
+def _paths_of_the_object(rule: Rule) -> Iterable[tuple[str, Path]]:
+    if rule.at_most is not None:
+        yield from (("at-most", path) for path in rule.at_most.paths())
+    if rule.gang_when is not None:
+        yield "gang-when", rule.gang_when.path
+    yield from ((f"hints.{number}.when", hint.when.path) for number, hint in enumerate(rule.hints))
+    if rule.finished.phase is not None:
+        yield "finished.phase", rule.finished.phase
+
+
+def _check_links(table: Rules) -> None:
+    """Objects that others belong to must have a rule of their own, by which they are counted."""
+    for rule in table.all:
+        for number, link in enumerate(rule.belongs_to):
+            if table.of_kind(link.group, link.kind) is None:
+                raise RulesError(
+                    f'{table.source_of(rule)}: rule ({rule.kind}): field "belongs-to.{number}.kind": no rule '
+                    f'is for {link.kind} of group "{link.group}"'
+                )
+
+
+def _explain(source: str, what: str, raw: Sequence[object], error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     index, *field = first["loc"]
     one = raw[index] if isinstance(index, int) else None
-    kind = text(one.get("kind")) if isinstance(one, dict) else ""
-    where = f"{source}: rule {int(index) + 1}" + (f" ({kind})" if kind else "")
+    kind = text(one.get("kind")) if isinstance(one, Mapping) else ""
+    where = f"{source}: {what} {int(index) + 1}" + (f" ({kind})" if kind else "")
     named = f': field "{".".join(str(part) for part in field)}"' if field else ""
     return f"{where}{named}: {first['msg'].removeprefix('Value error, ')}"
 
 
-def _one_line(error: yaml.YAMLError) -> str:
+def _one_line(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
+    problem = getattr(error, "problem", None) or " ".join(str(error).split())
     return f"line {mark.line + 1}: {problem}" if mark is not None else str(problem)

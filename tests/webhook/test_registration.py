@@ -21,7 +21,7 @@ def test_the_chart_holds_what_the_table_says() -> None:
 def test_every_rule_is_registered_for_creation_alone() -> None:
     """Case C33, rule W25: templates of running workloads cannot be changed."""
     registered = [(hook["rules"][0]["apiGroups"], hook["rules"][0]["resources"]) for hook in HOOKS]
-    assert registered == [([rule.group], [rule.resource]) for rule in builtin_rules().all]
+    assert registered == [([rule.group], [rule.resource]) for rule in builtin_rules().all if rule.templates]
     assert all(hook["rules"][0]["operations"] == ["CREATE"] for hook in HOOKS)
 
 
