@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -38,6 +39,10 @@ _COALESCE_S: Final = 0.005
 #: search is long must not eat the time of watches and writes. The pause is for all: order is sacred (C111).
 _REST: Final = 2.0
 _MOST_REST_S: Final = 1.0
+#: Nothing else runs for so long while gangs are looked at; in between the world may change.
+_SLICE_S: Final = 0.02
+#: A round begins again at most so often, so that its last gangs are looked at too.
+_MOST_RESTARTS: Final = 3
 #: Waiting for members or a PodGroup is normal for a moment; said aloud when it lasts longer (case C98).
 _GRACE_S: Final = 3.0
 #: Refused gangs are looked at again at the latest after this time (rule F4), which also refreshes numbers.
@@ -88,7 +93,7 @@ class SchedulingLoop:
             await asyncio.sleep(rest_s)
             self._wake.clear()
             self._fruitless_s = 0.0
-            await self._round(self._take())
+            await self._round()
             rest_s = min(max(_COALESCE_S, _REST * self._fruitless_s), _MOST_REST_S)
 
     def _take(self) -> set[Key]:
@@ -98,19 +103,37 @@ class SchedulingLoop:
         self._dirty = set()
         return keys
 
-    async def _round(self, keys: Iterable[Key]) -> None:
-        for standing in self._in_order(keys):
-            # Other work ran meanwhile: what changed since is looked at again, never decided upon.
-            current = standing if standing.key not in self._dirty else self._cache.standing(standing.key)
-            self._dirty.discard(standing.key)
-            try:
-                self._look_at(current)
-            except Exception:  # one gang that cannot be judged must not stop all the others
-                log.exception("gang not looked at", group=standing.key)
-                metrics.ATTEMPTS.labels(ConditionReason.SCHEDULER_ERROR).inc()
-            await asyncio.sleep(0)
+    async def _round(self) -> None:
+        """Look at everything that is worth it, in order; begin again when room appears on the way.
+
+        Room that appears while a younger gang is looked at belongs to the older ones (case C111).
+        """
+        for last in (*[False] * _MOST_RESTARTS, True):
+            gains = self._cache.ledger.gains
+            queue = deque(self._in_order(self._take()))
+            slice_end_s = time.monotonic() + _SLICE_S
+            while queue:
+                if time.monotonic() >= slice_end_s:
+                    await asyncio.sleep(0)
+                    if self._cache.ledger.gains != gains and not last:
+                        break
+                    slice_end_s = time.monotonic() + _SLICE_S
+                self._look_safely_at(queue.popleft())
+            if not queue:
+                break
+            self._dirty.update(one.key for one in queue)
         metrics.WAITING.labels(Why.NOT_ENOUGH_ROOM).set(len(self._parked))
         metrics.WAITING.labels(Why.WAITING_FOR_MEMBERS).set(len(self._waiting_since_s))
+
+    def _look_safely_at(self, standing: Standing) -> None:
+        # Other work ran meanwhile: what changed since is looked at again, never decided upon.
+        current = standing if standing.key not in self._dirty else self._cache.standing(standing.key)
+        self._dirty.discard(standing.key)
+        try:
+            self._look_at(current)
+        except Exception:  # one gang that cannot be judged must not stop all the others
+            log.exception("gang not looked at", group=standing.key)
+            metrics.ATTEMPTS.labels(ConditionReason.SCHEDULER_ERROR).inc()
 
     def _in_order(self, keys: Iterable[Key]) -> list[Standing]:
         standings = [self._cache.standing(key) for key in keys]

@@ -24,7 +24,8 @@ def controller(settings: ControllerSettings) -> None:
     # Imported here: kubernetes_asyncio would slow down `fluence label` and `fluence version`.
     import controller.settings
     from controller.process import ControllerProcess
-    from fluence.commands.process import identity, run_process
+    from fluence.commands.process import identity, run_process, run_terms
+    from fluence.workloads.rules import read_rules
     from kube.session import Kube
 
     told = controller.settings.ControllerSettings(
@@ -36,10 +37,10 @@ def controller(settings: ControllerSettings) -> None:
         lease_duration_s=settings.lease_seconds,
     )
 
+    rules = read_rules(settings.rules)
+
     async def work(probes: Probes) -> None:
         async with await Kube.connect(settings.kubeconfig, user_agent="fluence-controller") as kube:
-            process = ControllerProcess(kube, told)
-            probes.not_ready = process.not_ready
-            await process.run()
+            await run_terms("controller", lambda: ControllerProcess(kube, told, rules=rules), probes)
 
     run_process("controller", settings, work)

@@ -24,7 +24,7 @@ def scheduler(settings: SchedulerSettings) -> None:
     """
     # Imported here: numpy and kubernetes_asyncio would slow down `fluence label` and `fluence version`.
     import scheduler.settings
-    from fluence.commands.process import identity, run_process
+    from fluence.commands.process import identity, run_process, run_terms
     from kube.session import Kube
     from scheduler.process import SchedulerProcess
 
@@ -39,8 +39,6 @@ def scheduler(settings: SchedulerSettings) -> None:
 
     async def work(probes: Probes) -> None:
         async with await Kube.connect(settings.kubeconfig, user_agent="fluence-scheduler") as kube:
-            process = SchedulerProcess(kube, told)
-            probes.not_ready = process.not_ready
-            await process.run()
+            await run_terms("scheduler", lambda: SchedulerProcess(kube, told), probes)
 
     run_process("scheduler", settings, work)

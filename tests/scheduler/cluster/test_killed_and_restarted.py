@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import aiohttp
 import pytest
 
+from devcluster.api import ApiFailure
 from tests.support.world import World
 
 pytestmark = [pytest.mark.xdist_group("scheduler-killed"), pytest.mark.timeout(300)]
 
 #: The lease of a killed scheduler has to end before another one may bind.
 TAKEOVER_S = 60.0
+LEASE_S = 15.0
 
 
 async def test_a_gang_cut_in_the_middle_of_its_binding_is_completed(own_world: World) -> None:
@@ -100,3 +103,27 @@ async def test_a_gang_is_never_bound_to_a_node_that_has_gone(own_world: World) -
             await world.node("c", cpu="2")
             await world.until_bound("g", 4)
             assert world.node_name("b") not in {node for _, node in history.bindings}
+
+
+async def test_an_api_server_that_was_away_finds_everybody_as_it_left_them(own_world: World) -> None:
+    """Case C77: away for longer than a lease lasts; no process restarts, one leads again, gangs go on."""
+    world = own_world
+    await world.node("a", cpu="4")
+    await world.gang("before", 2)
+    await world.until_bound("before", 2)
+    ours = [world.cluster.process(name) for name in ("webhook", "controller", "scheduler")]
+    pids = [process.pid for process in ours]
+    await asyncio.to_thread(world.cluster.process("kube-apiserver").stop)
+    await asyncio.sleep(LEASE_S + 3)  # the outage itself, not a wait for anything
+    await asyncio.to_thread(world.cluster.process("kube-apiserver").start)
+
+    async def made() -> bool:
+        try:
+            return bool(await world.gang("after", 2))
+        except (ApiFailure, OSError, aiohttp.ClientError):
+            return False
+
+    await world.wait_for(made, what="the API server takes pods again")
+    await world.until_bound("after", 2, deadline_s=TAKEOVER_S)
+    assert await world.bound("before") == 2
+    assert [process.pid for process in ours] == pids
