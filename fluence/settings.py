@@ -115,6 +115,9 @@ class Settings(BaseSettings):
         return init_settings, env_settings, InitSettingsSource(settings_cls, dict(cls._file))
 
 
+_RULES_HELP: Final = "A YAML file with rules of your own for kinds of workloads: see docs/webhook.md."
+
+
 class WebhookSettings(Settings):
     """What the webhook can be told."""
 
@@ -130,6 +133,7 @@ class WebhookSettings(Settings):
     cert_dir: Path | None = Field(
         None, description="Serve tls.crt and tls.key of this folder instead of the Secret's."
     )
+    rules: Path | None = Field(None, description=_RULES_HELP)
     tls_secret: Name = Field("fluence-webhook-tls", description="The Secret that holds the certificate.")
     webhook_configuration: Name = Field(
         "fluence", description="The MutatingWebhookConfiguration that gets the caBundle."
@@ -143,6 +147,7 @@ class ControllerSettings(Settings):
     """What the controller can be told."""
 
     probe_port: Port = Field(8082, description="Port for /healthz, /readyz and /metrics; 0 takes a free one.")
+    rules: Path | None = Field(None, description=_RULES_HELP)
     controller_lease: Name = Field("fluence-controller", description="The Lease by which it leads.")
     lease_seconds: Annotated[int, Field(ge=3, le=3600)] = Field(
         15, description="How long a dead leader blocks the next one."

@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonpatch
 
-from fluence.workloads.shapes import lookup, text
+from fluence.workloads.shapes import lookup, mapping, text
 from webhook.decide import Policy, decide
 from webhook.documents import items_of
 from webhook.models import AdmissionRequest, GroupVersionKind
@@ -35,12 +35,12 @@ def label_object(
     if items is None:
         return _label_one(value, namespace, policy, new_uid())
     outcome = Outcome(value)
-    labelled = []
+    labelled: list[Any] = []
     for item in items:
         if not isinstance(item, dict):
             labelled.append(item)
             continue
-        one = label_object(_typed(item, value), namespace, policy, new_uid)
+        one = label_object(typed_item(item, value), namespace, policy, new_uid)
         outcome.denials += one.denials
         outcome.warnings += one.warnings
         labelled.append(one.value)
@@ -48,7 +48,7 @@ def label_object(
     return outcome
 
 
-def _typed(item: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+def typed_item(item: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     """Items of a PodList may leave out what they are."""
     if "kind" in item or parent["kind"] == "List":
         return item
@@ -56,20 +56,29 @@ def _typed(item: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **item}
 
 
-def _label_one(value: dict[str, Any], namespace: str, policy: Policy, uid: str) -> Outcome:
+def request_for(value: dict[str, Any], namespace: str, uid: str) -> AdmissionRequest:
+    """What the API server would ask about `value` on its creation."""
     api_version, kind = text(value.get("apiVersion")), text(value.get("kind"))
     group, _, version = api_version.rpartition("/")
-    name = text(lookup(value, ("metadata", "name")))
-    request = AdmissionRequest(
+    return AdmissionRequest(
         uid=uid,
         kind=GroupVersionKind(group=group, version=version, kind=kind),
-        name=name,
+        name=text(lookup(value, ("metadata", "name"))),
         namespace=text(lookup(value, ("metadata", "namespace"))) or namespace,
         operation="CREATE",
         object=value,
     )
-    decision = decide(request, policy)
-    shown = f'{kind} "{name or text(lookup(value, ("metadata", "generateName")))}"'
+
+
+def describe(value: dict[str, Any]) -> str:
+    """How an object is called in messages: its kind, and its name or what that begins with."""
+    metadata = mapping(value.get("metadata"))
+    return f'{text(value.get("kind"))} "{text(metadata.get("name")) or text(metadata.get("generateName"))}"'
+
+
+def _label_one(value: dict[str, Any], namespace: str, policy: Policy, uid: str) -> Outcome:
+    decision = decide(request_for(value, namespace, uid), policy)
+    shown = describe(value)
     warnings = [f"{shown}: {one}" for one in decision.warnings]
     if not decision.allowed:
         return Outcome(value, [f"{shown}: {decision.message}"], warnings)

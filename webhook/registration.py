@@ -17,7 +17,6 @@ import yaml
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
 from fluence.workloads.rules import Rule, Rules, builtin_rules
 from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
-from webhook.app import REVIEW_PATH
 from webhook.decide import SYSTEM_NAMESPACES
 
 WEBHOOK_DOMAIN: Final = "fluence.flux-framework.org"
@@ -116,6 +115,28 @@ def registered(rules: Rules) -> list[Rule]:
     return [rule for rule in rules.all if rule.templates]
 
 
+def entry(rule: Rule, scheduler_name: str) -> dict[str, Any]:
+    """What of a webhook depends on the rule: its name, and when the API server has to ask."""
+    return {
+        "name": webhook_name(rule),
+        "rules": [
+            {
+                "operations": ["CREATE"],
+                "apiGroups": [rule.group],
+                "apiVersions": list(rule.versions),
+                "resources": [rule.resource],
+                "scope": "Namespaced",
+            }
+        ],
+        "matchConditions": [
+            {
+                "name": "asks-for-fluence-and-lacks-labels",
+                "expression": condition(rule, scheduler_name),
+            }
+        ],
+    }
+
+
 def webhooks(
     rules: Rules,
     scheduler_name: str,
@@ -125,65 +146,56 @@ def webhooks(
     timeout_s: int | str = 5,
 ) -> list[dict[str, Any]]:
     """The `webhooks` of the MutatingWebhookConfiguration."""
-    return [
-        {
-            "name": webhook_name(rule),
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": failure_policy,
-            "matchPolicy": "Equivalent",
-            # A webhook after ours may change what we counted or drop our labels; being asked twice
-            # does no harm, for a second patch of ours is empty.
-            "reinvocationPolicy": "IfNeeded",
-            "timeoutSeconds": timeout_s,
-            "clientConfig": dict(client_config),
-            "namespaceSelector": {
-                "matchExpressions": [
-                    {
-                        "key": NAMESPACE_LABEL,
-                        "operator": "NotIn",
-                        "values": [*SYSTEM_NAMESPACES, release_namespace],
-                    }
-                ]
-            },
-            "rules": [
+    common = {
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": failure_policy,
+        "matchPolicy": "Equivalent",
+        # A webhook after ours may change what we counted or drop our labels; being asked twice
+        # does no harm, for a second patch of ours is empty.
+        "reinvocationPolicy": "IfNeeded",
+        "timeoutSeconds": timeout_s,
+        "clientConfig": dict(client_config),
+        "namespaceSelector": {
+            "matchExpressions": [
                 {
-                    "operations": ["CREATE"],
-                    "apiGroups": [rule.group],
-                    "apiVersions": list(rule.versions),
-                    "resources": [rule.resource],
-                    "scope": "Namespaced",
+                    "key": NAMESPACE_LABEL,
+                    "operator": "NotIn",
+                    "values": [*SYSTEM_NAMESPACES, release_namespace],
                 }
-            ],
-            "matchConditions": [
-                {
-                    "name": "asks-for-fluence-and-lacks-labels",
-                    "expression": condition(rule, scheduler_name),
-                }
-            ],
-        }
-        for rule in registered(rules)
-    ]
+            ]
+        },
+    }
+    return [{**entry(rule, scheduler_name), **common} for rule in registered(rules)]
 
 
-#: Stands where only the chart knows the value and YAML cannot hold its template text.
-_CLIENT_CONFIG: Final = "CLIENT_CONFIG"
-_TIMEOUT: Final = "TIMEOUT"
 _HEAD: Final = """\
 {{- /*
 Generated from fluence/workloads/table/ by `python -m webhook.registration`: change the table of
 rules, not this file. The caBundle is written by the webhook itself once it serves.
 */ -}}
-{{- define "fluence.webhookClientConfig" -}}
-{{- if .Values.webhook.url -}}
-url: {{ .Values.webhook.url | quote }}
-{{- else -}}
-service:
-  name: {{ include "fluence.process" (dict "root" $ "process" "webhook") }}
-  namespace: {{ .Release.Namespace }}
-  path: REVIEW_PATH
-  port: 443
-{{- end -}}
+{{- define "fluence.webhookCommon" -}}
+admissionReviewVersions: [v1]
+sideEffects: None
+failurePolicy: {{ .Values.webhook.failurePolicy }}
+matchPolicy: Equivalent
+reinvocationPolicy: IfNeeded
+timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}
+clientConfig:
+  {{- if .Values.webhook.url }}
+  url: {{ .Values.webhook.url | quote }}
+  {{- else }}
+  service:
+    name: {{ include "fluence.process" (dict "root" $ "process" "webhook") }}
+    namespace: {{ .Release.Namespace }}
+    path: REVIEW_PATH
+    port: 443
+  {{- end }}
+namespaceSelector:
+  matchExpressions:
+    - key: NAMESPACE_LABEL
+      operator: NotIn
+      values: [SYSTEM_NAMESPACES, {{ .Release.Namespace | quote }}]
 {{- end -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -192,6 +204,20 @@ metadata:
   labels:
     {{- include "fluence.labels" . | nindent 4 }}
     app.kubernetes.io/component: webhook
+webhooks:
+"""
+#: One webhook; left out where the administrator has a rule for the kind (`fluence rules registration`).
+_ENTRY: Final = """\
+{{- if not (has "NAME" .Values.webhook.replacedWebhooks) }}
+BODY
+  {{- include "fluence.webhookCommon" . | nindent 2 }}
+{{- end }}
+"""
+_TAIL: Final = """\
+{{- range .Values.webhook.extraWebhooks }}
+- {{- tpl (toYaml .) $ | nindent 2 }}
+  {{- include "fluence.webhookCommon" $ | nindent 2 }}
+{{- end }}
 """
 
 
@@ -209,20 +235,18 @@ _Dumper.add_representer(str, _text)
 
 def chart_template(rules: Rules | None = None) -> str:
     """The chart's template file."""
-    entries = webhooks(
-        rules or builtin_rules(),
-        "{{ .Values.schedulerName }}",
-        {_CLIENT_CONFIG: None},
-        "{{ .Release.Namespace }}",
-        "{{ .Values.webhook.failurePolicy }}",
-        _TIMEOUT,
-    )
-    body = yaml.dump({"webhooks": entries}, Dumper=_Dumper, sort_keys=False, width=1000)
-    client_config = '{{- include "fluence.webhookClientConfig" . | nindent 4 }}'
-    filled = body.replace(f"    {_CLIENT_CONFIG}: null", f"    {client_config}").replace(
-        f"timeoutSeconds: {_TIMEOUT}", "timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}"
-    )
-    return _HEAD.replace("REVIEW_PATH", REVIEW_PATH) + filled
+    # Imported here: the command line needs the rest of this module, and not a web server.
+    from webhook.app import REVIEW_PATH
+
+    head = _HEAD.replace("REVIEW_PATH", REVIEW_PATH).replace("NAMESPACE_LABEL", NAMESPACE_LABEL)
+    head = head.replace("SYSTEM_NAMESPACES", ", ".join(SYSTEM_NAMESPACES))
+    return head + "".join(map(_chart_entry, registered(rules or builtin_rules()))) + _TAIL
+
+
+def _chart_entry(rule: Rule) -> str:
+    one = entry(rule, "{{ .Values.schedulerName }}")
+    body = yaml.dump([one], Dumper=_Dumper, sort_keys=False, width=1000).rstrip()
+    return _ENTRY.replace("NAME", one["name"]).replace("BODY", body)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fluence.contract import SCHEDULER_NAME
+from fluence.workloads.rules import Rules, builtin_rules
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 
 
@@ -27,6 +28,7 @@ class WebhookSettings:
     hosts: tuple[str, ...] = ()
     service: str = "fluence-webhook"
     kubeconfig: Path | None = None
+    rules: Rules = field(default_factory=builtin_rules)
     #: How long to try to get the certificate and to register it.
     startup_deadline_s: float = 60.0
     #: How long to go on serving, unready, after the process was told to stop: until then the API server
@@ -46,6 +48,7 @@ class WebhookSettings:
         return Policy(
             scheduler_name=self.scheduler_name,
             skipped_namespaces=frozenset((*SYSTEM_NAMESPACES, self.namespace)),
+            rules=self.rules,
         )
 
 

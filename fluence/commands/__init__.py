@@ -1,4 +1,4 @@
-"""The command line: `fluence webhook|controller|scheduler|label|version`.
+"""The command line: `fluence webhook|controller|scheduler|label|rules|version`.
 
 Owns: which commands there are, and how a failed one ends. Each command is a composition root of its own:
 it turns settings into the parts of one process and runs them. Modules that take long to load are imported
@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from fluence.commands import controller, errors, label, scheduler, version, webhook
+from fluence.commands import controller, errors, label, rules, scheduler, version, webhook
 from fluence.commands.options import EPILOG
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command(epilog=EPILOG, short_help="Label workloads as they are created.")(we
 app.command(epilog=EPILOG, short_help="Keep a PodGroup for each group of pods.")(controller.controller)
 app.command(epilog=EPILOG, short_help="Place whole groups on nodes.")(scheduler.scheduler)
 app.command(short_help="Print manifests with the labels that they would get.")(label.label)
+app.add_typer(rules.app, name="rules", short_help="Check rules, and see what they lead to.")
 app.command()(version.version)
 
 

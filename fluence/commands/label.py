@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fluence.commands.files import read_text
+from fluence.commands.rules import RulesOption
 from fluence.contract import SCHEDULER_NAME, FluenceError
+from fluence.workloads.rules import read_rules
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 from webhook.documents import Document, read_documents, write_documents
 from webhook.offline import label_object
-
-_STDIN = "-"
 
 
 def label(
@@ -33,6 +32,7 @@ def label(
     scheduler_name: Annotated[
         str, typer.Option(help="Label what has this spec.schedulerName.", envvar="FLUENCE_SCHEDULER_NAME")
     ] = SCHEDULER_NAME,
+    rules: RulesOption = None,
 ) -> None:
     """Print manifests with the labels that the webhook would add, as YAML.
 
@@ -42,11 +42,11 @@ def label(
         fluence label -f job.yaml | kubectl apply -f -
     """
     try:
-        documents = [document for name in filename for document in read_documents(*_read(name))]
+        documents = [document for name in filename for document in read_documents(*read_text(name))]
     except FluenceError as error:
         typer.echo(f"fluence: {error}", err=True)
         raise typer.Exit(1) from error
-    policy = Policy(scheduler_name=scheduler_name, skipped_namespaces=frozenset(SYSTEM_NAMESPACES))
+    policy = Policy(scheduler_name, frozenset(SYSTEM_NAMESPACES), read_rules(rules))
     labelled, denials = _label_all(documents, namespace, policy)
     if denials:
         for denial in denials:
@@ -67,18 +67,3 @@ def _label_all(documents: list[Document], namespace: str, policy: Policy) -> tup
         denials += [f"{where}: {denial}" for denial in outcome.denials]
         labelled.append(outcome.value)
     return labelled, denials
-
-
-def _read(name: str) -> tuple[str, str]:
-    """A name for messages, and the content."""
-    if name == _STDIN:
-        shown, read = "standard input", sys.stdin.buffer.read
-    else:
-        shown, read = name, Path(name).read_bytes
-    try:
-        return shown, read().decode("utf-8-sig")
-    except OSError as error:
-        raise FluenceError(f"{shown} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise FluenceError(f"{shown}, line {line}: this is not UTF-8 text") from error

@@ -28,6 +28,7 @@ def webhook(settings: WebhookSettings) -> None:
     import webhook.server
     import webhook.settings
     from fluence.commands.process import run_process
+    from fluence.workloads.rules import read_rules
     from webhook.app import Readiness
 
     told = webhook.settings.WebhookSettings(
@@ -41,6 +42,7 @@ def webhook(settings: WebhookSettings) -> None:
         hosts=settings.hosts,
         service=settings.service,
         kubeconfig=settings.kubeconfig,
+        rules=read_rules(settings.rules),
         drain_s=settings.drain_seconds,
     )
 

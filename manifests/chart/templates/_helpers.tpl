@@ -35,6 +35,7 @@ All three are alike but for their arguments and ports.
 */}}
 {{- define "fluence.deployment" -}}
 {{- $values := index .root.Values .process -}}
+{{- $rules := and .root.Values.webhook.extraRules (ne .process "scheduler") -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -53,6 +54,11 @@ spec:
       labels:
         {{- include "fluence.labels" .root | nindent 8 }}
         app.kubernetes.io/component: {{ .process }}
+      {{- if $rules }}
+      annotations:
+        # Rules are read at start: new ones are new pods.
+        checksum/rules: {{ .root.Values.webhook.extraRules | sha256sum }}
+      {{- end }}
     spec:
       serviceAccountName: {{ include "fluence.process" . }}
       # A scheduler must not have to wait for itself.
@@ -85,6 +91,9 @@ spec:
             {{- range .args }}
             - {{ . }}
             {{- end }}
+            {{- if $rules }}
+            - --rules=/etc/fluence/rules.yaml
+            {{- end }}
           ports:
             - {name: probes, containerPort: 8081}
             {{- range .ports }}
@@ -110,10 +119,17 @@ spec:
             capabilities: {drop: [ALL]}
           volumeMounts:
             - {name: tmp, mountPath: /tmp}
+            {{- if $rules }}
+            - {name: rules, mountPath: /etc/fluence, readOnly: true}
+            {{- end }}
       volumes:
         # Python reads certificates from files only; they pass through here and stay in memory.
         - name: tmp
           emptyDir: {medium: Memory, sizeLimit: 16Mi}
+        {{- if $rules }}
+        - name: rules
+          configMap: {name: {{ include "fluence.fullname" .root }}-rules}
+        {{- end }}
       {{- with .root.Values.nodeSelector }}
       nodeSelector:
         {{- toYaml . | nindent 8 }}
