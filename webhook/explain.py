@@ -10,7 +10,7 @@ from typing import Any
 
 from fluence.workloads.rules import Rule, Rules
 from fluence.workloads.schema import Count
-from fluence.workloads.shapes import Place, bind, lookup, show_path
+from fluence.workloads.shapes import WILDCARDS, Place, bind, lookup, show_path
 from fluence.workloads.sizing import evaluate, gang_size, holds, is_gang
 from webhook.decide import Judgement, Policy, judge
 from webhook.documents import items_of
@@ -75,7 +75,7 @@ def _sum(obj: Mapping[str, Any], one: Labelled, all_of_them: Sequence[Labelled],
         return f"one after another, since {show_path(rule.gang_when.path)} is not {rule.gang_when.equals}"
     parts = [other.part for other in all_of_them if other.group == one.group]
     numbers = [part.pods(obj) for part in parts]
-    shown = " + ".join(map(str, numbers))
+    shown = " + ".join(map(str, numbers)) if len(numbers) > 1 else "the pods of its template"
     if rule.at_most is not None and gang_size(rule, obj, parts) < sum(numbers):
         return f"{shown}, at most {show_count(rule.at_most, obj, ())}"
     return shown if sum(numbers) else f"{shown}, and at least 1"
@@ -113,4 +113,6 @@ def _show_field(count: Count, obj: Mapping[str, Any], place: Place) -> str:
     number = evaluate(count, obj, place)
     found = lookup(obj, where)
     remark = "" if found == number else (" by default" if found is None else f", which is {found!r:.20}")
-    return f"{number} ({show_path(where)}{remark})"
+    # Within an item of a list or map, where it is was said by the template.
+    inner = max((at for at, step in enumerate(count.path, start=1) if step in WILDCARDS), default=0)
+    return f"{number} ({show_path(where[inner:])}{remark})"

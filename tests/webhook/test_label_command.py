@@ -233,12 +233,17 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     assert "x, line 2: this is not UTF-8" in result.stderr
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_examples_come_out_labelled_completely(example: Path) -> None:
-    result = run("-f", example)
-    assert result.exit_code == 0, result.stderr
-    for obj in yaml.safe_load_all(result.stdout):
-        assert set(template_labels(obj)) >= {PG, SZ}
+def test_rules_of_ones_own_count_here_too(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "rules: [{kind: Gadget, group: example.com, version: v1, resource: gadgets, "
+        "templates: [{path: spec.template, pods: {path: spec.n}}]}]"
+    )
+    gadget = workload("Job", "g", n=4) | {"apiVersion": "example.com/v1", "kind": "Gadget"}
+    (obj,) = label(json.dumps(gadget), "--rules", str(rules))
+    assert template_labels(obj) == {PG: "fluence-group-default-g", SZ: "4"}
+    result = run("-f", "-", "--rules", tmp_path / "nowhere", stdin=json.dumps(gadget))
+    assert result.exit_code == 1
 
 
 def test_the_command_works_as_a_program() -> None:

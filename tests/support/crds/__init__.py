@@ -1,0 +1,63 @@
+"""Minimal CRDs of our own for every custom kind of the table of rules: they keep whatever they are given.
+
+What the operators' real CRDs check or fill in is not ours to test; that the API server asks about these
+kinds, stores what we patch and lets no wildcard of a condition fail, is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from devcluster.api import Api, ApiFailure
+from fluence.workloads.rules import Rule, Rules, builtin_rules
+
+_CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_BUILTIN: Final = frozenset(("", "apps", "batch"))
+_DEADLINE_S: Final = 30.0
+
+
+def crd(rule: Rule) -> dict[str, Any]:
+    """A CRD that serves every version of a rule's kind."""
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{rule.resource}.{rule.group}",
+            # Some of these groups are protected: only approved APIs may be defined in them.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests only"},
+        },
+        "spec": {
+            "group": rule.group,
+            "scope": "Namespaced",
+            "names": {"plural": rule.resource, "singular": rule.kind.lower(), "kind": rule.kind},
+            "versions": [
+                {"name": version, "served": True, "storage": number == 0, "schema": anything}
+                for number, version in enumerate(rule.versions)
+            ],
+        },
+    }
+
+
+async def install(api: Api, rules: Rules | None = None) -> None:
+    """Define every custom kind that the cluster does not know yet, and wait until all are served."""
+    custom = [rule for rule in (rules or builtin_rules()).all if rule.group not in _BUILTIN]
+    for rule in custom:
+        try:
+            await api.post(_CRDS, crd(rule))
+        except ApiFailure as error:
+            if error.status != 409:
+                raise
+    for rule in custom:
+        await _until_served(api, rule)
+
+
+async def _until_served(api: Api, rule: Rule) -> None:
+    end_s = time.monotonic() + _DEADLINE_S
+    for version in rule.versions:
+        path = f"/apis/{rule.group}/{version}/{rule.resource}"
+        while await api.find(path) is None:
+            assert time.monotonic() < end_s, f"{path} is not served"
+            await asyncio.sleep(0.1)
