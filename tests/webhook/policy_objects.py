@@ -7,6 +7,8 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from fluence.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
+from fluence.workloads.rules import Rule, builtin_rules
+from fluence.workloads.shapes import EACH_ITEM, WILDCARDS, Path
 from tests.webhook.reviews import pod_spec
 
 PG, SZ = GROUP_LABEL, SIZE_LABEL
@@ -30,7 +32,11 @@ LONG: Final = "a" * 50
 
 def collection(obj: Object, namespace: str) -> str:
     """Where an object is to be posted."""
-    return KINDS[obj["kind"]][1].format(namespace)
+    if obj["kind"] in KINDS and obj["apiVersion"] == KINDS[obj["kind"]][0]:
+        return KINDS[obj["kind"]][1].format(namespace)
+    rule = builtin_rules().find(obj["apiVersion"], obj["kind"])
+    assert rule is not None
+    return f"/apis/{obj['apiVersion']}/namespaces/{namespace}/{rule.resource}"
 
 
 def template_of(obj: Object) -> Object:
@@ -259,6 +265,40 @@ def must_be_left(obj: Object, namespace: str) -> bool:
     name = metadata.get("name") or ""
     middle = "" if obj["kind"] == "Pod" else f"{namespace}-"
     return not name or not is_group_name(f"fluence-group-{middle}{name}")
+
+
+# Custom kinds: nothing is labelled, but mistakes are denied.
+
+CUSTOM: Final = [rule for rule in builtin_rules().all if rule.templates and "." in rule.group]
+
+
+def definition(rule: Rule) -> Object:
+    """A CustomResourceDefinition for the kind that takes anything."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"plural": rule.resource, "singular": rule.resource[:-1], "kind": rule.kind}
+    versions = [
+        {"name": version, "served": True, "storage": version == rule.versions[0], "schema": schema}
+        for version in rule.versions
+    ]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{rule.resource}.{rule.group}",
+            # Groups of k8s.io are asked for a review; these are not real ones.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {"group": rule.group, "scope": "Namespaced", "names": names, "versions": versions},
+    }
+
+
+def custom(rule: Rule, path: Path, template: Any) -> Object:
+    """An object of a custom kind with a pod template at `path`."""
+    value = template
+    for step in reversed(path):
+        value = [value] if step == EACH_ITEM else {"x" if step in WILDCARDS else step: value}
+    api_version = f"{rule.group}/{rule.versions[0]}"
+    return {"apiVersion": api_version, "kind": rule.kind, "metadata": {"name": "w"}, **value}
 
 
 # Random objects that the API server takes, unless there is a mistake in them.

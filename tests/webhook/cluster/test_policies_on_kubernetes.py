@@ -22,9 +22,11 @@ from devcluster.api import Api, ApiFailure
 from devcluster.cluster import RunningCluster
 from devcluster.programs import KUBERNETES_VERSIONS
 from devcluster.spec import ClusterSpec
+from fluence.workloads.rules import Rule
 from tests.support import cluster as clusters
 from tests.webhook.policy_objects import (
     ALIKE,
+    CUSTOM,
     KINDS,
     LEFT,
     MISTAKEN,
@@ -33,6 +35,8 @@ from tests.webhook.policy_objects import (
     SZ,
     Object,
     collection,
+    custom,
+    definition,
     job,
     labels,
     must_be_left,
@@ -43,6 +47,7 @@ from tests.webhook.policy_objects import (
     template_of,
 )
 from tests.webhook.reviews import applied, decided
+from webhook.decide import Decision
 
 POLICIES = Path(__file__).parents[3] / "manifests" / "policies" / "fluence.yaml"
 #: Excluded, so that an object posted there shows what it is without the policies.
@@ -65,6 +70,9 @@ def policed(request: pytest.FixtureRequest) -> Iterator[RunningCluster]:
     with clusters.start(spec) as cluster:
         for namespace in (NAMESPACE, RELEASE):
             cluster.kubectl("create", "namespace", namespace)
+        crds = "---\n".join(json.dumps(definition(rule)) + "\n" for rule in CUSTOM)
+        cluster.kubectl("apply", "-f", "-", stdin=crds)
+        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         cluster.kubectl("apply", "-f", POLICIES)
         asyncio.run(_until_active(cluster))
         yield cluster
@@ -128,14 +136,19 @@ def bare(made: Object, posted: Object) -> Any:
     return json.loads(re.sub("kube-api-access-[a-z0-9]{5}", "kube-api-access", said))
 
 
+async def check_denied(api: Api, obj: Object, decision: Decision) -> None:
+    assert not decision.allowed
+    with pytest.raises(ApiFailure) as refused:
+        await dry_run(api, obj)
+    assert refused.value.status == decision.code
+    assert decision.message in refused.value.message
+
+
 async def check_alike(api: Api, obj: Object) -> None:
     """The API server with the policies gives the labels that the webhook would, and changes nothing else."""
     decision = decided(obj, namespace=NAMESPACE)
     if not decision.allowed:
-        with pytest.raises(ApiFailure) as refused:
-            await dry_run(api, obj)
-        assert refused.value.status == decision.code
-        assert decision.message in refused.value.message
+        await check_denied(api, obj, decision)
         return
     made = await dry_run(api, obj)
     if obj["kind"] != "ConfigMap":
@@ -228,6 +241,23 @@ async def test_a_number_as_a_label_is_refused_by_the_api_server_itself(api: Api)
     with pytest.raises(ApiFailure, match="cannot unmarshal number") as refused:
         await dry_run(api, wrong)
     assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("rule", CUSTOM, ids=lambda rule: f"{rule.kind}-of-{rule.group}")
+async def test_a_mistake_is_denied_in_custom_kinds_too(api: Api, rule: Rule) -> None:
+    """A4 in each of its templates; what is right passes unlabelled, for its pods are labelled later (A8)."""
+    ours = {"schedulerName": "fluence"}
+    for template in rule.templates:
+        for wrong in (labels("g", "0"), labels("G", "2"), {"labels": {"fluence.pod-group": "G"}}):
+            obj = custom(rule, template.path, {"metadata": wrong, "spec": ours})
+            await check_denied(api, obj, decided(obj))
+            foreign = custom(rule, template.path, {"metadata": wrong, "spec": {"schedulerName": "x"}})
+            assert not await _is_denied(api, foreign)
+        for right in (labels("g", "2"), labels("", None), {}, {"labels": None}, None):
+            obj = custom(rule, template.path, {"metadata": right, "spec": ours})
+            assert (await dry_run(api, obj))["spec"] == obj["spec"]
+        for odd in (None, {}, {"spec": None}, 3):
+            assert not await _is_denied(api, custom(rule, template.path, odd))
 
 
 def test_every_kind_of_a_policy_is_tested() -> None:
