@@ -58,6 +58,16 @@ async def _until_served(api: Api, rule: Rule) -> None:
     end_s = time.monotonic() + _DEADLINE_S
     for version in rule.versions:
         path = f"/apis/{rule.group}/{version}/{rule.resource}"
-        while await api.find(path) is None:
+        while not await _is_served(api, path):
             assert time.monotonic() < end_s, f"{path} is not served"
             await asyncio.sleep(0.1)
+
+
+async def _is_served(api: Api, path: str) -> bool:
+    try:
+        return await api.find(path) is not None
+    except ApiFailure as error:
+        # Its storage is being set up.
+        if error.status in (429, 503):
+            return False
+        raise
