@@ -31,6 +31,7 @@ cluster-down: $(INSTALLED) ## End it again.
 
 test: $(INSTALLED) ## Run every test, those of behaviour on a real control plane.
 	@$(BIN)/python -m devcluster build
+	@$(BIN)/python -m devcluster build --kubernetes 1.36
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: $(INSTALLED) ## Lint, format, arrows between packages, types: fastest to fail first.
