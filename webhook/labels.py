@@ -80,8 +80,9 @@ def read_labels(obj: Mapping[str, Any], place: Place, older: Sequence[OlderLabel
         return Reading(group, size, GROUP_LABEL, SIZE_LABEL)
     told = read_older(older, labels, mapping(metadata.get("annotations"))) if not group else None
     if told is not None and told.group:
-        group_key = told.group_key
-        return Reading(told.group, size or told.size, group_key, SIZE_LABEL if size else told.size_key)
+        # Where the label itself has no size, an annotation of the same key said it: the label is missing.
+        told_by = told.size_key if told.size_key != SIZE_LABEL else f"annotation {SIZE_LABEL}"
+        return Reading(told.group, size or told.size, told.group_key, SIZE_LABEL if size else told_by)
     return Reading(group, size, GROUP_LABEL if group else "", SIZE_LABEL if size else "")
 
 

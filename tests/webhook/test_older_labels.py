@@ -42,8 +42,6 @@ def test_a_taken_over_group_is_complete_and_loses_nothing(
     sizes = {entry.group: entry.size for entry in OLDER}
     told = {key: name, sizes[key] or SZ: str(size)}
     before = pod({"name": "p", ("annotations" if annotated else "labels"): told})
-    if annotated and sizes[key] == SZ:
-        before["metadata"]["labels"] = {SZ: str(size)}
     after = labelled(before)
     labels = after["metadata"]["labels"]
     assert (labels[PG], labels[SZ]) == (name, str(size))
