@@ -83,7 +83,7 @@ def _pod(way: Way, row: Row, namespace: str, group: str, name: str) -> dict[str,
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-async def _at_once(jobs: Iterator[Callable[[], Awaitable[object]]], width: int = _AT_ONCE) -> None:
+async def at_once(jobs: Iterator[Callable[[], Awaitable[object]]], width: int = _AT_ONCE) -> None:
     """Run all jobs, `width` at a time, in their order."""
 
     async def worker() -> None:
@@ -102,7 +102,7 @@ async def create_pods(kube: Kube, way: Way, row: Row, namespace: str) -> None:
     def job(group: str, name: str) -> Callable[[], Awaitable[object]]:
         return lambda: kube.post(path, _pod(way, row, namespace, group, name))
 
-    await _at_once(job(group, name) for group, name in row.members())
+    await at_once(job(group, name) for group, name in row.members())
 
 
 async def bind_directly(kube: Kube, row: Row, namespace: str, nodes: list[str]) -> None:
@@ -115,7 +115,7 @@ async def bind_directly(kube: Kube, row: Row, namespace: str, nodes: list[str]) 
         }
         return lambda: kube.post(f"/api/v1/namespaces/{namespace}/pods/{name}/binding", body)
 
-    await _at_once(job(number, name) for number, (_, name) in enumerate(row.members()))
+    await at_once(job(number, name) for number, (_, name) in enumerate(row.members()))
 
 
 async def _create_native_groups(kube: Kube, row: Row, namespace: str) -> None:
@@ -130,7 +130,7 @@ async def _create_native_groups(kube: Kube, row: Row, namespace: str) -> None:
         }
         return lambda: kube.post(path, body)
 
-    await _at_once(job(f"g{gang:03}") for gang in range(row.gangs))
+    await at_once(job(f"g{gang:03}") for gang in range(row.gangs))
 
 
 class Stopwatch:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import gangs, matcher
+from bench import admission, gangs, matcher
 from devcluster import cluster as clusters
 from devcluster.progress import to_stderr
 from devcluster.spec import ClusterSpec
@@ -39,10 +39,11 @@ def _run(
     output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = OUTPUT,
     only_matcher: Annotated[bool, typer.Option(help="Leave the cluster out.")] = False,
 ) -> None:
-    """Pods bound per second beside the API server alone and native gangs; the matcher alone; memory."""
-    found: dict[str, Any] = {"gangs": [], "matcher": _matcher(), "memory": []}
+    """Pods bound per second beside the API server alone and native gangs; matcher, memory, admission."""
+    found: dict[str, Any] = {"gangs": [], "matcher": _matcher(), "memory": [], "admission": {}}
     if not only_matcher:
         found |= _cluster_part(nodes, rounds)
+        found["admission"] = admission.measure(rounds, to_stderr)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(found, indent=2) + "\n")
     _print(found)
@@ -147,6 +148,29 @@ def _print(found: dict[str, Any]) -> None:
         for row in found["memory"]:
             table.add_row(row["process"], f"{row['mb']:.0f}")
         out.print(table)
+    if found["admission"]:
+        out.print(_admission_table(found["admission"]))
+
+
+def _admission_table(found: dict[str, Any]) -> Table:
+    alone, cluster = found["alone"], found["cluster"]
+    table = Table("admission", "", title="The webhook: alone on one core over TLS, and on a real API server")
+    rows = (
+        (f"p50, p99 at {alone['rate']} reviews/s", f"{alone['p50_ms']:.2f} ms, {alone['p99_ms']:.2f} ms"),
+        ("reviews/s flat out", f"{alone['reviews_per_s']:.0f}"),
+        ("resident MB", f"{alone['resident_mb']:.0f}"),
+        (f"calls for a Job of {cluster['job_pods']} pods", str(cluster["job_calls"])),
+        *(
+            (
+                f"pods created/s, {who}: with / without",
+                f"{cluster[key]['with']:.0f} / {cluster[key]['without']:.0f} = {cluster[key]['ratio']:.2f}",
+            )
+            for key, who in (("foreign", "other schedulers'"), ("ours", "opted in"))
+        ),
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
