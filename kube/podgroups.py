@@ -6,11 +6,12 @@ another `podgroups`. Does not own: what a PodGroup means.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceError
 from kube.backoff import persist
-from kube.errors import NotFound
+from kube.errors import Forbidden, NotFound
 from kube.session import Kube
 
 #: The collection of all namespaces.
@@ -31,9 +32,20 @@ async def require_pod_groups(kube: Kube) -> None:
     when the server stays away for a minute.
     """
     try:
-        await persist(lambda: kube.get(POD_GROUPS, {"limit": "1"}), deadline_s=_START_DEADLINE_S)
+        await persist(lambda: _list_one(kube), deadline_s=_START_DEADLINE_S)
     except NotFound as error:
         raise FluenceError(
             "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart (helm install "
             "fluence manifests/chart), or kubectl apply -f manifests/chart/crds/podgroups.yaml"
         ) from error
+
+
+async def _list_one(kube: Kube) -> None:
+    try:
+        await kube.get(POD_GROUPS, {"limit": "1"})
+    except NotFound:
+        # An API server that is just starting knows no custom resources yet; it says so by not being ready,
+        # which is an error worth another try.
+        with contextlib.suppress(Forbidden, NotFound):
+            await kube.get("/readyz")
+        await kube.get(POD_GROUPS, {"limit": "1"})

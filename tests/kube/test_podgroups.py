@@ -1,0 +1,54 @@
+"""Whether a cluster serves PodGroups is told apart from an API server that is not up yet."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from fluence.contract import FluenceError
+from kube.errors import Forbidden
+from kube.podgroups import POD_GROUPS, pod_groups_of, require_pod_groups
+from kube.session import Kube
+from tests.support.fake_api import FakeApi
+
+Both = tuple[FakeApi, Kube]
+
+
+def status(code: int) -> web.Response:
+    return web.json_response({"code": code, "message": "told"}, status=code)
+
+
+async def test_a_missing_crd_is_named_with_what_to_do(scripted: Both) -> None:
+    api, kube = scripted
+    api.script("GET", POD_GROUPS, lambda _: status(404))
+    api.script("GET", "/readyz", lambda _: web.Response(text="ok"))
+    with pytest.raises(FluenceError, match=r"podgroups\.scheduling\.x-k8s\.io is not installed: install"):
+        await require_pod_groups(kube)
+
+
+async def test_a_server_that_is_just_starting_is_waited_for(scripted: Both) -> None:
+    """Case C77: until it is ready it knows no custom resources, which is no missing CRD."""
+    api, kube = scripted
+    ready = iter([False, False])
+    served = False
+
+    def readyz(_: web.Request) -> web.Response:
+        nonlocal served
+        served = next(ready, True)
+        return web.Response(text="ok") if served else status(500)
+
+    api.script("GET", "/readyz", readyz)
+    api.script("GET", POD_GROUPS, lambda _: {"items": []} if served else status(404))
+    await require_pod_groups(kube)
+    assert served
+
+
+async def test_a_missing_right_is_for_the_caller(scripted: Both) -> None:
+    api, kube = scripted
+    api.script("GET", POD_GROUPS, lambda _: status(403))
+    with pytest.raises(Forbidden):
+        await require_pod_groups(kube)
+
+
+def test_a_namespace_has_a_collection_of_its_own() -> None:
+    assert pod_groups_of("ns") == "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/ns/podgroups"
