@@ -55,6 +55,8 @@ class FakeApi:
     def __init__(self) -> None:
         self.items: list[Any] = []
         self.version = 10
+        #: What there is once the next list has been answered: (items, version).
+        self.later: deque[tuple[list[Any], int]] = deque()
         self.watches: deque[list[bytes] | web.Response] = deque()
         self.hold_open = True
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
@@ -93,7 +95,10 @@ class FakeApi:
         return await self._watch(request) if watch else self._list()
 
     def _list(self) -> web.Response:
-        return web.json_response({"metadata": {"resourceVersion": str(self.version)}, "items": self.items})
+        answer = {"metadata": {"resourceVersion": str(self.version)}, "items": self.items}
+        if self.later:
+            self.items, self.version = self.later.popleft()
+        return web.json_response(answer)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         script = self.watches.popleft() if self.watches else None
