@@ -85,3 +85,8 @@ def added(obj: Object, policy: Policy | None = None, **more: Any) -> dict[str, t
 def outcome(obj: Object, **more: Any) -> set[tuple[str | None, str | None]]:
     """The different groups and sizes that the templates of an object get."""
     return set(added(obj, **more).values())
+
+
+def controlled(api_version: str, kind: str, name: str) -> Object:
+    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": "o", "controller": True}
+    return {"ownerReferences": [reference]}
