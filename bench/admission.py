@@ -6,7 +6,6 @@ Alone: the process as it is started in a cluster, over TLS, asked by `bench.admi
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 import os
 import statistics
@@ -23,7 +22,7 @@ from typing import Any, Final
 import psutil
 
 from bench import admission_cluster
-from certs.authority import new_bundle
+from bench.admission_cluster import write_certificate
 from devcluster import ports
 from devcluster.progress import Say
 
@@ -74,9 +73,7 @@ def _median(rounds: list[dict[str, float]], key: str) -> float:
 @contextlib.contextmanager
 def _webhook(folder: Path) -> Iterator[tuple[psutil.Process, int]]:
     """The webhook as it is started in a cluster, with its logs, on one core."""
-    bundle = new_bundle(["127.0.0.1"], dt.datetime.now(dt.UTC))
-    for name, content in (("tls.crt", bundle.cert), ("tls.key", bundle.key), ("ca.crt", bundle.ca)):
-        (folder / name).write_bytes(content)
+    write_certificate(folder)
     port, probes = ports.choose(("webhook", "probes"), ()).values()
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(  # noqa: S603  (our own program)

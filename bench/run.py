@@ -161,16 +161,22 @@ def _admission_table(found: dict[str, Any]) -> Table:
         ("resident MB", f"{alone['resident_mb']:.0f}"),
         (f"calls for a Job of {cluster['job_pods']} pods", str(cluster["job_calls"])),
         *(
-            (
-                f"pods created/s, {who}: with / without",
-                f"{cluster[key]['with']:.0f} / {cluster[key]['without']:.0f} = {cluster[key]['ratio']:.2f}",
+            (f"pods created/s, {who}: with / without", _rates(cluster[sort]))
+            for sort, who in (
+                ("foreign", "other schedulers'"),
+                ("of_workloads", "of our workloads"),
+                ("bare", "bare, one call each"),
             )
-            for key, who in (("foreign", "other schedulers'"), ("ours", "opted in"))
         ),
+        ("  the last with a webhook that does nothing", f"{cluster['bare']['floor_ratio']:.2f}"),
     )
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _rates(found: dict[str, float]) -> str:
+    return f"{found['with']:.0f} / {found['without']:.0f} = {found['ratio']:.2f}"
 
 
 def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
