@@ -23,10 +23,11 @@ from controller.writer import Writer
 from fluence.contract import CREATED_BY_CONTROLLER
 from fluence.workloads.rules import Rules, builtin_rules
 from kube.events import EventRecorder
+from kube.leading import not_listed, watch_and_lead
 from kube.lease import Lease
 from kube.objects import Key, PodGroup
 from kube.podgroups import POD_GROUPS, require_pod_groups
-from kube.reflector import Collection, Reflector, all_synced
+from kube.reflector import Collection, Reflector
 from kube.session import Kube
 
 log = structlog.get_logger(__name__)
@@ -97,27 +98,13 @@ class ControllerProcess:
         self._reconciler.touch_pod(key)
 
     def not_ready(self) -> list[str]:
-        """What is still missing before this process is of use; empty when it is ready.
-
-        A process that waits for the lease is ready: it can take over at any moment.
-        """
-        return [f"{one.collection.path} is not listed yet" for one in self._reflectors if not one.is_synced]
+        """What is still missing before this process is of use; empty when it is ready."""
+        return not_listed(self._reflectors)
 
     async def run(self) -> None:
         """Keep PodGroups until cancelled; a group with LeaseLost when another process may have taken over."""
         await require_pod_groups(self._kube)
-        async with asyncio.TaskGroup() as tasks:
-            watching = [
-                tasks.create_task(one.run(), name=f"reflector {one.collection.path}")
-                for one in self._reflectors
-            ]
-            watching.append(tasks.create_task(self._lookup.run(), name="owners"))
-            try:
-                await all_synced(self._reflectors)
-                await self._lease.lead(self._lead)
-            finally:
-                for task in watching:
-                    task.cancel()
+        await watch_and_lead(self._reflectors, self._lease, self._lead, self._lookup.run())
 
     async def _lead(self) -> None:
         async with asyncio.TaskGroup() as tasks:

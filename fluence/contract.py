@@ -84,11 +84,10 @@ GROUP_SCHEDULED_CONDITION: Final = "Scheduled"
 
 
 class EventReason(enum.StrEnum):
-    """Reasons of events on pods (rule E5)."""
+    """Reasons of events on pods (rule E5); a gang that cannot be tried yet is told by its `Why`."""
 
     SCHEDULED = "Scheduled"
     FAILED_SCHEDULING = "FailedScheduling"
-    WAITING_FOR_MEMBERS = "WaitingForMembers"
     INVALID_GROUP_SIZE = "InvalidGroupSize"
     INVALID_GROUP_NAME = "InvalidGroupName"
 

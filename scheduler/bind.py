@@ -76,13 +76,16 @@ class Binder:
         may_bind: Callable[[], bool],
         node_exists: Callable[[str], bool],
         on_bound: Callable[[Pod, str], None],
-        on_released: Callable[[Key, Pod, str], None],
+        on_released: Callable[[Pod, str], None],
+        on_abandoned: Callable[[Key], None],
     ) -> None:
+        """`on_released` hears of each member that was not bound, `on_abandoned` once of its gang."""
         self._kube = kube
         self._may_bind = may_bind
         self._node_exists = node_exists
         self._on_bound = on_bound
         self._on_released = on_released
+        self._on_abandoned = on_abandoned
         self._work: asyncio.Queue[tuple[GangBinding, Pod]] = asyncio.Queue()
         self._open = 0
         self._idle = asyncio.Event()
@@ -125,7 +128,7 @@ class Binder:
                 log.warning(
                     "member not bound", group=gang.key, pod=pod.metadata.key, node=node, error=str(error)
                 )
-                self._on_released(gang.key, pod, str(error))
+                self._on_released(pod, str(error))
             else:
                 metrics.BINDS.labels("bound").inc()
                 self._on_bound(pod, node)
@@ -140,6 +143,9 @@ class Binder:
         if self._left[id(gang)] == 0:
             del self._left[id(gang)]
             metrics.GANG_SECONDS.observe(time.monotonic() - gang.started_s)
+            if gang.stop:
+                # Only now: a new decision must not meet calls of the old one that are still under way.
+                self._on_abandoned(gang.key)
 
     async def _bind_one(self, gang: GangBinding, pod: Pod, node: str) -> None:
         if gang.stop:

@@ -72,10 +72,13 @@ class SchedulingLoop:
         """Room may have appeared: look at the refused gangs soon."""
         self._wake.set()
 
-    def released(self, key: Key, pod: Pod, why: str) -> None:
-        """A member was not bound after all: give back its room and try again after a pause (rule B7)."""
+    def released(self, pod: Pod, why: str) -> None:
+        """A member was not bound after all: give back its room (rule B7)."""
         self._cache.forget(pod.metadata.uid)
         self._reporter.bind_failed(pod, why)
+
+    def abandoned(self, key: Key) -> None:
+        """A decision was given up, and all its calls have ended: try again after a growing pause."""
         delay_s = self._backoffs.setdefault(key, Backoff(first_s=0.5, most_s=10.0)).next_delay_s()
         asyncio.get_running_loop().call_later(delay_s, self.touch, key)
 
@@ -144,8 +147,11 @@ class SchedulingLoop:
         self._parked.pop(key, None)
         if not standing.candidates:
             self._waiting_since_s.pop(key, None)
-            if standing.settled and standing.settled >= standing.minimum and not self._cache.is_binding(key):
-                self._backoffs.pop(key, None)
+            if self._cache.is_binding(key):
+                return
+            # All are bound, or the gang is gone: either way its failures are over.
+            self._backoffs.pop(key, None)
+            if standing.settled and standing.settled >= standing.minimum:
                 self._reporter.complete(standing, self._cache.group(key))
         elif standing.why is not None:
             self._wait(standing)

@@ -10,10 +10,11 @@ import asyncio
 from typing import Any
 
 from kube.events import EventRecorder
+from kube.leading import not_listed, watch_and_lead
 from kube.lease import Lease
 from kube.objects import Key, PodGroup
 from kube.podgroups import POD_GROUPS, require_pod_groups
-from kube.reflector import Collection, Reflector, all_synced
+from kube.reflector import Collection, Reflector
 from kube.session import Kube
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
@@ -57,6 +58,7 @@ class SchedulerProcess:
             node_exists=self._cache.node_is_open,
             on_bound=self._bound,
             on_released=self._released,
+            on_abandoned=self._abandoned,
         )
         self._recorder = EventRecorder(
             kube,
@@ -79,30 +81,20 @@ class SchedulerProcess:
     def _bound(self, pod: Pod, node: str) -> None:
         self._reporter.bound(pod, node)
 
-    def _released(self, key: Key, pod: Pod, why: str) -> None:
-        self._loop.released(key, pod, why)
+    def _released(self, pod: Pod, why: str) -> None:
+        self._loop.released(pod, why)
+
+    def _abandoned(self, key: Key) -> None:
+        self._loop.abandoned(key)
 
     def not_ready(self) -> list[str]:
-        """What is still missing before this process is of use; empty when it is ready.
-
-        A process that waits for the lease is ready: it can take over at any moment.
-        """
-        return [f"{one.collection.path} is not listed yet" for one in self._reflectors if not one.is_synced]
+        """What is still missing before this process is of use; empty when it is ready."""
+        return not_listed(self._reflectors)
 
     async def run(self) -> None:
-        """Schedule until cancelled; LeaseLost when another process may have taken over."""
+        """Schedule until cancelled; a group with LeaseLost when another process may have taken over."""
         await require_pod_groups(self._kube)
-        async with asyncio.TaskGroup() as group:
-            watching = [
-                group.create_task(one.run(), name=f"reflector {one.collection.path}")
-                for one in self._reflectors
-            ]
-            try:
-                await all_synced(self._reflectors)
-                await self._lease.lead(self._lead)
-            finally:
-                for task in watching:
-                    task.cancel()
+        await watch_and_lead(self._reflectors, self._lease, self._lead)
 
     async def _lead(self) -> None:
         async with asyncio.TaskGroup() as group:

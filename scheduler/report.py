@@ -106,6 +106,8 @@ class StatusWriter:
             self._told.pop(uid, None)
             metrics.STATUS_WRITES.labels(kind, "gone").inc()
         except KubeError as error:
+            # Not told after all: the next look at it tells it again.
+            self._told.pop(uid, None)
             metrics.STATUS_WRITES.labels(kind, "failed").inc()
             log.warning("condition not written", path=path, error=str(error))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from fluence.contract import GROUP_LABEL, Why
+from fluence.contract import GROUP_LABEL, Why, format_micro_time, parse_time
 from kube.objects import Key, PodGroup
 from scheduler.objects import Pod
 
@@ -103,8 +103,7 @@ def _waits(standing: Standing, why: Why, message: str) -> Standing:
 def queue_order(standing: Standing, group: PodGroup | None) -> tuple[int, str, str]:
     """Sort key of the queue: higher priority, then earlier creation, then name (PR1, case C111).
 
-    Times are compared as text: ours have six digits, and a stamp without a fraction (a group that nobody
-    has stamped yet) sorts before those of the same second.
+    A group that nobody has stamped yet is ordered by its creationTimestamp, which has no fraction.
     """
     priority = max((pod.spec.priority for pod in standing.candidates), default=0)
     created = ""
@@ -114,6 +113,8 @@ def queue_order(standing: Standing, group: PodGroup | None) -> tuple[int, str, s
 
 
 def _comparable(stamp: str) -> str:
-    """RFC 3339 in UTC with a fraction of six digits, whatever precision it came in."""
-    whole, _, fraction = stamp.rstrip("Z").partition(".")
-    return f"{whole}.{fraction[:6]:0<6}"
+    """The time with six digits, whatever precision and zone it came in; text then sorts as time does."""
+    try:
+        return format_micro_time(parse_time(stamp))
+    except ValueError:
+        return stamp

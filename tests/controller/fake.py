@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from aiohttp import web
-from kubernetes_asyncio.client import Configuration
 
 from controller.process import ControllerProcess
 from controller.settings import ControllerSettings
@@ -20,9 +19,8 @@ from fluence.contract import (
     MIN_MEMBER_ANNOTATION,
     SIZE_LABEL,
 )
-from kube.credentials import Credentials
 from kube.session import Kube
-from tests.support.fake_api import FakeApi
+from tests.support.fake_api import FakeApi, served
 
 Object = dict[str, Any]
 
@@ -137,23 +135,8 @@ class FakeCluster(FakeApi):
 async def fake_cluster() -> AsyncIterator[tuple[FakeCluster, Kube]]:
     """A running fake API server and a session with it."""
     api = FakeCluster()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", api.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-
-    async def load() -> Configuration:
-        return Configuration(host=api.url)
-
-    kube = Kube(Credentials(load, await load()), "test")
-    try:
+    async with served(api) as kube:
         yield api, kube
-    finally:
-        await kube.close()
-        await runner.cleanup()
 
 
 @contextlib.asynccontextmanager

@@ -141,3 +141,12 @@ def test_a_group_without_our_stamp_is_ordered_by_its_creation() -> None:
         ("stamped", 0, group(1, stamped="2026-01-01T00:00:01.500000Z")),
         ("early", 0, group(1, created="2026-01-01T00:00:01Z")),
     ) == ["early", "stamped", "late"]
+
+
+def test_times_of_other_zones_and_precisions_are_compared_as_times() -> None:
+    """Design section 1: either precision is accepted in PodGroups that others made."""
+    assert ordered(
+        ("second", 0, group(1, stamped="2026-01-01T02:00:00.5+01:00")),
+        ("first", 0, group(1, stamped="2026-01-01T01:00:00.000001Z")),
+        ("third", 0, group(1, stamped="2026-01-01T01:00:01Z")),
+    ) == ["first", "second", "third"]

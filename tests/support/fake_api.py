@@ -10,7 +10,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 from kubernetes_asyncio.client import Configuration
@@ -113,10 +113,18 @@ class FakeApi:
         return response
 
 
+class Answering(Protocol):
+    """What answers the requests of a fake server."""
+
+    url: str
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
+
+
 @asynccontextmanager
-async def fake_api() -> AsyncIterator[tuple[FakeApi, Kube]]:
-    """A running fake API server and a session with it."""
-    api = FakeApi()
+async def served(api: Answering) -> AsyncIterator[Kube]:
+    """Serve `api` on loopback; a session with it."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", api.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -130,7 +138,15 @@ async def fake_api() -> AsyncIterator[tuple[FakeApi, Kube]]:
 
     kube = Kube(Credentials(load, await load()), "test")
     try:
-        yield api, kube
+        yield kube
     finally:
         await kube.close()
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def fake_api() -> AsyncIterator[tuple[FakeApi, Kube]]:
+    """A running fake API server and a session with it."""
+    api = FakeApi()
+    async with served(api) as kube:
+        yield api, kube
