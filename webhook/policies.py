@@ -27,8 +27,9 @@ from fluence.contract import (
 from fluence.workloads.rules import Rule, Rules, builtin_rules, read_rules
 from fluence.workloads.shapes import WILDCARDS
 from webhook import policy_expressions as cel
+from webhook.conditions import condition
 from webhook.decide import SYSTEM_NAMESPACES
-from webhook.registration import NAMESPACE_LABEL, WEBHOOK_DOMAIN, condition, webhook_name
+from webhook.registration import NAMESPACE_LABEL, WEBHOOK_DOMAIN, webhook_name
 
 RELEASE_NAMESPACE: Final = "fluence-system"
 MISTAKES: Final = f"mistakes.{WEBHOOK_DOMAIN}"

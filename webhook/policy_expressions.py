@@ -23,7 +23,7 @@ from fluence.contract import (
 from fluence.workloads.rules import Rule, Rules
 from fluence.workloads.schema import Condition, Count, LeaveAlone, OlderLabel
 from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
-from webhook.registration import GROUP_PATTERN
+from webhook.conditions import GROUP_PATTERN
 
 #: Ten digits may exceed an int32, which is asked separately.
 SIZE_PATTERN: Final = "^[1-9][0-9]{0,9}$"

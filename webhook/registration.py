@@ -1,113 +1,40 @@
 """The registration with the API server, generated from the table of rules so that the two cannot drift.
 
-`python -m webhook.registration` prints the chart's template. One webhook for each rule, since the
-condition under which the API server calls us depends on where the kind keeps its pod template: it asks
-for our scheduler and is not labelled completely. So a Job costs one call and its pods none, and pods of
-other schedulers never reach us. Labels that are there but wrong do reach us, to be denied (A4).
+`python -m webhook.registration` prints the chart's template. One webhook is for pods and one for workloads
+of every kind, each with a condition that asks for our scheduler and for labels that are missing. So a Job
+costs one call and its pods none, and pods of other schedulers never reach us. Labels that are there but
+wrong do reach us, to be denied (A4).
+
+Two webhooks and not one for each kind, since the API server goes through all of them for every object that
+anybody creates (docs/decisions/007-two-webhooks.md). A rule of an administrator is a webhook of its own.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
 from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
+from webhook.conditions import condition
 from webhook.decide import SYSTEM_NAMESPACES
 
 WEBHOOK_DOMAIN: Final = "fluence.flux-framework.org"
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
-#: What `contract.is_group_name` accepts; the length of a label value is the API server's own rule.
-GROUP_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-#: Sizes that are right at a glance: ten digits may exceed an int32, and are judged by us.
-SIZE_PATTERN: Final = "^[1-9][0-9]{0,8}$"
+_WORKLOADS: Final = f"workloads.{WEBHOOK_DOMAIN}"
+_ALONE: Final = "asks-for-fluence-and-lacks-labels"
+
+
+def kind_name(rule: Rule) -> str:
+    """The resource that a rule is for, in the usual form: `jobs.batch`, `pods`."""
+    return ".".join(part for part in (rule.resource, rule.group) if part)
 
 
 def webhook_name(rule: Rule) -> str:
-    """The name that users see in a denial; it must have at least three parts."""
-    return ".".join(part for part in (rule.resource, rule.group, WEBHOOK_DOMAIN) if part)
-
-
-def condition(rule: Rule, scheduler_name: str) -> str:
-    """CEL: some pod template asks for our scheduler and lacks a good label.
-
-    Of a kind that is left as it is, only templates with a label of ours are of interest: to deny mistakes.
-    An expression that fails counts as false under failurePolicy Ignore, so each step asks first whether
-    the field is there and no null (case C10).
-    """
-    wanted = _labelled_at_all if rule.untouched is not None else _lacks_labels
-    return "\n|| ".join(f"({_reach('object', one.path, scheduler_name, wanted)})" for one in rule.templates)
-
-
-#: Names of the variables that stand for the items of a list or the keys of a map.
-_VARIABLES: Final = "abcdefgh"
-
-
-def _reach(
-    start: str, path: Sequence[str], scheduler_name: str, wanted: Callable[[str], str], depth: int = 0
-) -> str:
-    """CEL: some pod template at `path` below `start` asks for us and is `wanted`."""
-    wildcard = next((number for number, step in enumerate(path) if step in WILDCARDS), None)
-    if wildcard is None:
-        template = _dotted((start, *path))
-        steps = (*_present(start, path), _opted_in(template, scheduler_name), wanted(template))
-        return _all(*steps)
-    variable = _VARIABLES[depth]
-    holder = _dotted((start, *path[:wildcard]))
-    # A list gives its items, a map its keys; either may be of an odd type.
-    item = variable if path[wildcard] == EACH_ITEM else f"{holder}[{variable}]"
-    inner = _reach(item, path[wildcard + 1 :], scheduler_name, wanted, depth + 1)
-    there = f"{item} != null"
-    return _all(*_present(start, path[:wildcard]), f"{holder}.exists({variable}, {there}\n  && {inner})")
-
-
-def _opted_in(template: str, scheduler_name: str) -> str:
-    return _all(
-        *_present(template, ("spec",)),
-        f"has({template}.spec.schedulerName)",
-        f'{template}.spec.schedulerName == "{scheduler_name}"',
-    )
-
-
-def _lacks_labels(template: str) -> str:
-    labels = f"{template}.metadata.labels"
-    good = _all(
-        *_present(template, ("metadata", "labels")),
-        *_good_label(labels, GROUP_LABEL, GROUP_PATTERN),
-        *_good_label(labels, SIZE_LABEL, SIZE_PATTERN),
-    )
-    return f"!({good})"
-
-
-def _labelled_at_all(template: str) -> str:
-    labels = f"{template}.metadata.labels"
-    keys = " || ".join(f'"{key}" in {labels}' for key in (GROUP_LABEL, SIZE_LABEL))
-    return _all(*_present(template, ("metadata", "labels")), f"({keys})")
-
-
-def _good_label(labels: str, key: str, pattern: str) -> Iterable[str]:
-    yield f'"{key}" in {labels}'
-    yield f'type({labels}["{key}"]) == string'
-    yield f'{labels}["{key}"].matches("{pattern}")'
-
-
-def _present(start: str, path: Sequence[str]) -> Iterable[str]:
-    """Each step of `path` below `start` is there and no null."""
-    for length in range(1, len(path) + 1):
-        step = _dotted((start, *path[:length]))
-        yield f"has({step}) && {step} != null"
-
-
-def _dotted(path: Iterable[str]) -> str:
-    return ".".join(path)
-
-
-def _all(*conditions: str) -> str:
-    return "\n  && ".join(conditions)
+    """The name of a webhook or policy for one kind; it must have at least three parts."""
+    return f"{kind_name(rule)}.{WEBHOOK_DOMAIN}"
 
 
 def registered(rules: Rules) -> list[Rule]:
@@ -116,25 +43,39 @@ def registered(rules: Rules) -> list[Rule]:
 
 
 def entry(rule: Rule, scheduler_name: str) -> dict[str, Any]:
-    """What of a webhook depends on the rule: its name, and when the API server has to ask."""
+    """What of a webhook for one rule depends on it: its name, and when the API server has to ask."""
     return {
         "name": webhook_name(rule),
-        "rules": [
-            {
-                "operations": ["CREATE"],
-                "apiGroups": [rule.group],
-                "apiVersions": list(rule.versions),
-                "resources": [rule.resource],
-                "scope": "Namespaced",
-            }
-        ],
-        "matchConditions": [
-            {
-                "name": "asks-for-fluence-and-lacks-labels",
-                "expression": condition(rule, scheduler_name),
-            }
-        ],
+        "rules": [resource_rule(rule)],
+        "matchConditions": [{"name": _ALONE, "expression": condition(rule, scheduler_name)}],
     }
+
+
+def resource_rule(rule: Rule) -> dict[str, Any]:
+    """The creation of objects of the rule's kind; templates of what runs cannot be changed (rule W25)."""
+    return {
+        "operations": ["CREATE"],
+        "apiGroups": [rule.group],
+        "apiVersions": list(rule.versions),
+        "resources": [rule.resource],
+        "scope": "Namespaced",
+    }
+
+
+def _one_of_many(rule: Rule, scheduler_name: str) -> dict[str, str]:
+    """The rule's condition among those of other kinds, all of which have to hold: true for other kinds."""
+    another = f'request.resource.group != "{rule.group}" || request.resource.resource != "{rule.resource}"'
+    return {"name": kind_name(rule), "expression": f"{another}\n|| {condition(rule, scheduler_name)}"}
+
+
+def _by_webhook(rules: Rules) -> tuple[list[Rule], list[Rule]]:
+    """Rules with a webhook of their own, which are those for pods, and those that share one."""
+    every = registered(rules)
+    return [one for one in every if _is_for_pods(one)], [one for one in every if not _is_for_pods(one)]
+
+
+def _is_for_pods(rule: Rule) -> bool:
+    return (rule.group, rule.kind) == ("", "Pod")
 
 
 def webhooks(
@@ -166,7 +107,17 @@ def webhooks(
             ]
         },
     }
-    return [{**entry(rule, scheduler_name), **common} for rule in registered(rules)]
+    alone, together = _by_webhook(rules)
+    found = [entry(rule, scheduler_name) for rule in alone]
+    if together:
+        found.append(
+            {
+                "name": _WORKLOADS,
+                "rules": [resource_rule(rule) for rule in together],
+                "matchConditions": [_one_of_many(rule, scheduler_name) for rule in together],
+            }
+        )
+    return [{**one, **common} for one in found]
 
 
 _HEAD: Final = """\
@@ -206,13 +157,13 @@ metadata:
     app.kubernetes.io/component: webhook
 webhooks:
 """
-#: One webhook; left out where the administrator has a rule for the kind (`fluence rules registration`).
-_ENTRY: Final = """\
-{{- if not (has "NAME" .Values.webhook.replacedWebhooks) }}
+#: Left out where the administrator has a rule for the kind (`fluence rules registration`).
+_UNLESS_REPLACED: Final = """\
+{{- if not (has "KIND" .Values.webhook.replacedKinds) }}
 BODY
-  {{- include "fluence.webhookCommon" . | nindent 2 }}
 {{- end }}
 """
+_COMMON: Final = '  {{- include "fluence.webhookCommon" . | nindent 2 }}\n'
 _TAIL: Final = """\
 {{- range .Values.webhook.extraWebhooks }}
 - {{- tpl (toYaml .) $ | nindent 2 }}
@@ -240,13 +191,34 @@ def chart_template(rules: Rules | None = None) -> str:
 
     head = _HEAD.replace("REVIEW_PATH", REVIEW_PATH).replace("NAMESPACE_LABEL", NAMESPACE_LABEL)
     head = head.replace("SYSTEM_NAMESPACES", ", ".join(SYSTEM_NAMESPACES))
-    return head + "".join(map(_chart_entry, registered(rules or builtin_rules()))) + _TAIL
+    alone, together = _by_webhook(rules or builtin_rules())
+    return "".join([head, *map(_pods_template, alone), _workloads_template(together), _TAIL])
 
 
-def _chart_entry(rule: Rule) -> str:
-    one = entry(rule, "{{ .Values.schedulerName }}")
-    body = yaml.dump([one], Dumper=_Dumper, sort_keys=False, width=1000).rstrip()
-    return _ENTRY.replace("NAME", one["name"]).replace("BODY", body)
+_SCHEDULER_NAME: Final = "{{ .Values.schedulerName }}"
+
+
+def _pods_template(rule: Rule) -> str:
+    return _unless_replaced(rule, _shown([entry(rule, _SCHEDULER_NAME)]) + _COMMON)
+
+
+def _workloads_template(rules: Sequence[Rule]) -> str:
+    resources = (_unless_replaced(one, _shown([resource_rule(one)], indent=2)) for one in rules)
+    conditions = (
+        _unless_replaced(one, _shown([_one_of_many(one, _SCHEDULER_NAME)], indent=2)) for one in rules
+    )
+    return "".join(
+        [f"- name: {_WORKLOADS}\n", "  rules:\n", *resources, "  matchConditions:\n", *conditions, _COMMON]
+    )
+
+
+def _unless_replaced(rule: Rule, body: str) -> str:
+    return _UNLESS_REPLACED.replace("KIND", kind_name(rule)).replace("BODY\n", body)
+
+
+def _shown(items: list[dict[str, Any]], indent: int = 0) -> str:
+    text = yaml.dump(items, Dumper=_Dumper, sort_keys=False, width=1000)
+    return "".join(" " * indent + line for line in text.splitlines(keepends=True))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from fluence.workloads.rules import Rule, Rules, builtin_rules, read_rules, read
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 from webhook.documents import read_documents
 from webhook.explain import explain as explain_object
-from webhook.registration import entry, registered, webhook_name
+from webhook.registration import entry, kind_name, registered
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -89,15 +89,12 @@ def registration(file: _RulesFile) -> None:
 
 def chart_values(rules: Rules, content: str) -> dict[str, Any]:
     """The values of the chart for rules of an administrator."""
-    ours = builtin_rules()
-    replaced = [one for one in registered(ours) if rules.of_kind(one.group, one.kind) is not None]
+    replaced = [one for one in registered(builtin_rules()) if rules.of_kind(one.group, one.kind) is not None]
     return {
         "webhook": {
             "extraRules": content,
             "extraWebhooks": [entry(rule, "{{ .Values.schedulerName }}") for rule in registered(rules)],
-            "replacedWebhooks": [
-                webhook_name(rule) for rule in registered(Rules([("", r) for r in replaced]))
-            ],
+            "replacedKinds": [kind_name(rule) for rule in replaced],
         },
         "controller": {
             "extraRights": [

@@ -18,11 +18,34 @@ def test_the_chart_holds_what_the_table_says() -> None:
     assert TEMPLATE.read_text() == chart_template()
 
 
-def test_every_rule_is_registered_for_creation_alone() -> None:
+def test_every_kind_is_registered_for_creation_alone() -> None:
     """Case C33, rule W25: templates of running workloads cannot be changed."""
-    registered = [(hook["rules"][0]["apiGroups"], hook["rules"][0]["resources"]) for hook in HOOKS]
-    assert registered == [([rule.group], [rule.resource]) for rule in builtin_rules().all if rule.templates]
-    assert all(hook["rules"][0]["operations"] == ["CREATE"] for hook in HOOKS)
+    registered = [one for hook in HOOKS for one in hook["rules"]]
+    assert [(one["apiGroups"], one["resources"]) for one in registered] == [
+        ([rule.group], [rule.resource]) for rule in builtin_rules().all if rule.templates
+    ]
+    assert all(one["operations"] == ["CREATE"] for one in registered)
+
+
+def test_each_kind_of_workload_has_a_condition_that_is_true_for_the_others() -> None:
+    """Rule W20: all conditions of a webhook must hold, and there are at most 64."""
+    pods, workloads = HOOKS
+    assert [one["resources"] for one in pods["rules"]] == [["pods"]]
+    assert len(workloads["matchConditions"]) == len(workloads["rules"]) <= 64
+    for condition, rule in zip(workloads["matchConditions"], workloads["rules"], strict=True):
+        [group], [resource] = rule["apiGroups"], rule["resources"]
+        assert condition["name"] == f"{resource}.{group}".rstrip(".")
+        assert condition["expression"].startswith(
+            f'request.resource.group != "{group}" || request.resource.resource != "{resource}"\n|| ('
+        )
+
+
+def test_the_condition_for_other_peoples_pods_asks_no_more_than_it_must() -> None:
+    """It is evaluated for every pod of the cluster; what the API server decoded holds no null."""
+    assert "null" not in HOOKS[0]["matchConditions"][0]["expression"]
+    by_name = {one["name"]: one["expression"] for one in HOOKS[1]["matchConditions"]}
+    assert "null" not in by_name["jobs.batch"]
+    assert "null" in by_name["jobsets.jobset.x-k8s.io"]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["name"])

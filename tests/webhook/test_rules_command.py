@@ -211,7 +211,10 @@ def test_the_chart_installs_what_the_command_prints(gadgets: Path, tmp_path: Pat
     assert of["ConfigMap", "fluence-rules"]["data"] == {"rules.yaml": gadgets.read_text()}
     hooks = {one["name"]: one for one in of["MutatingWebhookConfiguration", "fluence"]["webhooks"]}
     domain = "fluence.flux-framework.org"
-    assert f"jobs.batch.{domain}" not in hooks
+    workloads = hooks[f"workloads.{domain}"]
+    assert "deployments.apps" in [one["name"] for one in workloads["matchConditions"]]
+    assert "jobs.batch" not in [one["name"] for one in workloads["matchConditions"]]
+    assert not any("jobs" in one["resources"] and "batch" in one["apiGroups"] for one in workloads["rules"])
     ours, pods = hooks[f"gadgets.example.com.{domain}"], hooks[f"pods.{domain}"]
     assert {**ours, "name": 0, "rules": 0, "matchConditions": 0} == {
         **pods,

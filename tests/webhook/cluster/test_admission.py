@@ -89,7 +89,7 @@ async def test_a_bad_size_is_told_to_the_user(world: World, value: str) -> None:
     with pytest.raises(ApiFailure) as failure:
         await world.create(job)
     assert 400 <= failure.value.status < 500
-    for part in (SIZE_LABEL, value, "positive integer", "jobs.batch.fluence.flux-framework.org"):
+    for part in (SIZE_LABEL, value, "positive integer", "workloads.fluence.flux-framework.org"):
         assert part in failure.value.message
 
 
