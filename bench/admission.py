@@ -22,7 +22,7 @@ from typing import Any, Final
 import psutil
 
 from bench import admission_cluster
-from bench.admission_cluster import write_certificate
+from bench.admission_ways import write_certificate
 from devcluster import ports
 from devcluster.progress import Say
 

@@ -1,59 +1,47 @@
 """Pods created per second on a real API server with the webhook registered and without, in turn.
 
-Each way is measured in many short spells, since a small machine is often interrupted; what counts is a good
-spell, the upper quartile, and its ratio to the one without the webhook. A bare pod that opted in costs one
-call: beside it stands the least that such a call costs, to a webhook that does nothing (`admission_floor`).
+Each way is measured in many short spells, of which the upper quartile counts: an API server that collects its
+garbage, about every eighth spell, is half as fast for one or two. A bare pod that opted in costs one call:
+beside it stand the least that a call costs and the least that labelling costs (`bench.admission_ways`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import contextlib
-import datetime as dt
+import itertools
 import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 
+from bench.admission_pod import pod
+from bench.admission_ways import WITH, WITHOUT, floor_webhook, register, ways
 from bench.gangs import at_once, wait_for_service_account
-from certs.authority import new_bundle
 from devcluster import cluster as clusters
-from devcluster import ports
 from devcluster.progress import Say
 from devcluster.spec import ClusterSpec
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from kube.errors import NotFound
 from kube.session import Kube
 
 JOB_PODS: Final = 1000
-_SPELLS: Final = 4
+#: How many spells each sort of pod has in one pass. What hardly differs needs more of them.
+_SPELLS: Final = {"foreign": 24, "of_workloads": 12, "bare": 4}
 _SPELL_PODS: Final = 150
 _AT_ONCE: Final = 16
 _DEADLINE_S: Final = 120.0
 _PODS: Final = "/api/v1/namespaces/default/pods"
-_REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fluence"
-_ROOT: Final = Path(__file__).parent.parent
 #: Scheduler and labels of each sort of pod. Those of a workload have the labels of its template.
 _SORTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "foreign": ("nobody", {}),
     "of_workloads": ("fluence", {GROUP_LABEL: "g", SIZE_LABEL: "1"}),
     "bare": ("fluence", {}),
 }
-#: What is registered: nothing, our webhook, or the one that does nothing.
-_WITHOUT: Final = "without"
-_WITH: Final = "with"
-_FLOOR: Final = "floor"
 
-Registration = dict[str, Any]
-Spells = dict[tuple[str, str], list[float]]
+#: Rates of the spells of each pass, by sort of pod and way.
+Spells = dict[tuple[str, str], list[list[float]]]
 
 
 def measure(rounds: int, say: Say) -> dict[str, Any]:
@@ -61,7 +49,7 @@ def measure(rounds: int, say: Say) -> dict[str, Any]:
     spec = ClusterSpec(
         name=f"bench-admission-{os.getpid()}", nodes=0, processes=("webhook",), owner_pid=os.getpid()
     )
-    with clusters.start(spec, say) as cluster, _floor() as client_config:
+    with clusters.start(spec, say) as cluster, floor_webhook() as client_config:
         # Nothing but creation is to be measured.
         for process in ("kwok", "kube-scheduler"):
             cluster.process(process).stop()
@@ -75,24 +63,20 @@ async def _measure(
         await wait_for_service_account(kube, "default")
         calls = await _calls_of_a_job(kube, cluster)
         say(f"a Job of {JOB_PODS} pods costs {calls} call{'' if calls == 1 else 's'}")
-        ours = _as_new(json.loads(await kube.get(_REGISTRATION)))
-        ways: dict[str, Registration | None] = {
-            _WITHOUT: None,
-            _WITH: ours,
-            _FLOOR: {**ours, "webhooks": [{**one, "clientConfig": floor} for one in ours["webhooks"]]},
-        }
+        await asyncio.to_thread(cluster.process("kube-controller-manager").stop)
+        every = await ways(kube, floor)
         spells: Spells = {}
         # The first pass only warms up.
         for number in range(2 * rounds + 1):
             # There and back again: whatever slows down with time slows all alike.
-            for way in list(ways) if number % 2 else reversed(ways):
-                await _register(kube, ways[way])
+            for way in list(every) if number % 2 else reversed(every):
+                await register(kube, every[way], _PODS, _pod("probe", "bare"))
                 # After a change of the registration everything is slower for a moment.
                 await _create_pods(kube, "bare")
-                for sort in _turned(list(_SORTS), number) if way != _FLOOR else ["bare"]:
+                for sort in _turned(list(_SORTS), number) if way in (WITHOUT, WITH) else ["bare"]:
                     rates = await _create_pods(kube, sort)
                     if number:
-                        spells.setdefault((sort, way), []).extend(rates)
+                        spells.setdefault((sort, way), []).append(rates)
             if number and number % 2 == 0:
                 say(f"pods created per second, round {number // 2} of {rounds}: {_shown(spells)}")
         return {"job_pods": JOB_PODS, "job_calls": calls, **_summary(spells)}
@@ -106,104 +90,58 @@ def _turned(sorts: list[str], number: int) -> list[str]:
 
 def _summary(spells: Spells) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
-    for (sort, way), rates in spells.items():
-        # The upper quartile: interruptions only ever slow down.
-        found.setdefault(sort, {})[way] = round(statistics.quantiles(rates, n=4)[2], 1)
-    for one in found.values():
-        one["ratio"] = round(one[_WITH] / one[_WITHOUT], 3)
-    bare = found["bare"]
-    bare["floor_ratio"] = round(bare[_FLOOR] / bare[_WITHOUT], 3)
+    for (sort, way), passes in spells.items():
+        found.setdefault(sort, {})[way] = round(_good(passes), 1)
+    for sort, one in found.items():
+        for way in set(one) - {WITHOUT}:
+            ratio, error = _ratio(spells[sort, way], spells[sort, WITHOUT])
+            one[f"{way}_ratio"], one[f"{way}_error"] = round(ratio, 3), round(error, 3)
     return found
 
 
+def _good(passes: list[list[float]]) -> float:
+    """The rate of a good spell."""
+    return statistics.quantiles(itertools.chain.from_iterable(passes), n=4)[2]
+
+
+def _ratio(passes: list[list[float]], base: list[list[float]]) -> tuple[float, float]:
+    """The ratio of two ways, and its standard error (jackknife: each pass left out in turn)."""
+    without_one = [
+        _good(passes[:number] + passes[number + 1 :]) / _good(base[:number] + base[number + 1 :])
+        for number in range(len(passes))
+    ]
+    return _good(passes) / _good(base), statistics.pstdev(without_one) * (len(passes) - 1) ** 0.5
+
+
 def _shown(spells: Spells) -> str:
-    return ", ".join(f"{sort} {one['ratio']:.2f} of without" for sort, one in _summary(spells).items())
-
-
-def _as_new(registration: Registration) -> Registration:
-    metadata = registration["metadata"]
-    return {**registration, "metadata": {"name": metadata["name"], "labels": metadata.get("labels")}}
-
-
-async def _register(kube: Kube, registration: Registration | None) -> None:
-    """Put the registration in place, or take it away, and wait until the API server goes by it."""
-    with contextlib.suppress(NotFound):
-        await kube.delete(_REGISTRATION)
-    await _until_labelled(kube, labelled=False)
-    if registration is not None:
-        await kube.post(_REGISTRATION.rpartition("/")[0], registration)
-        await _until_labelled(kube, labelled=True)
-
-
-async def _until_labelled(kube: Kube, *, labelled: bool) -> None:
-    probe = json.dumps(_pod("probe", "bare")).encode()
-    async with asyncio.timeout(_DEADLINE_S):
-        in_force = 0
-        while in_force < 5:
-            made = await kube.request("POST", _PODS, body=probe, params={"dryRun": "All"})
-            in_force = in_force + 1 if (SIZE_LABEL.encode() in made) == labelled else 0
+    found = _summary(spells).items()
+    return ", ".join(f"{sort} {one[f'{WITH}_ratio']:.2f} of without" for sort, one in found)
 
 
 def _pod(name: str, sort: str) -> dict[str, Any]:
-    scheduler, labels = _SORTS[sort]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "bench", **labels}},
-        "spec": {
-            "schedulerName": scheduler,
-            "containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "1"}}}],
-        },
-    }
+    return pod(*_SORTS[sort], name=name)
 
 
 async def _create_pods(kube: Kube, sort: str) -> list[float]:
     """Create pods, several at once; how many per second in each spell. They are gone afterwards."""
-
-    def job(number: int) -> Callable[[], Any]:
-        return lambda: kube.post(_PODS, _pod(f"p{number:05}", sort))
-
     rates = []
-    for spell in range(_SPELLS):
+    names = [f"p{number:05}" for number in range(_SPELLS[sort] * _SPELL_PODS)]
+    for begin in range(0, len(names), _SPELL_PODS):
         began_s = time.perf_counter()
-        await at_once((job(spell * _SPELL_PODS + number) for number in range(_SPELL_PODS)), _AT_ONCE)
+        some = names[begin : begin + _SPELL_PODS]
+        await at_once((_creation(kube, name, sort) for name in some), _AT_ONCE)
         rates.append(_SPELL_PODS / (time.perf_counter() - began_s))
-    await _clear(kube)
+    await at_once((_deletion(kube, name) for name in names), _AT_ONCE)
     return rates
 
 
-def write_certificate(folder: Path) -> bytes:
-    """A certificate for 127.0.0.1 as files for --cert-dir; its authority."""
-    bundle = new_bundle(["127.0.0.1"], dt.datetime.now(dt.UTC))
-    for name, content in (("tls.crt", bundle.cert), ("tls.key", bundle.key), ("ca.crt", bundle.ca)):
-        (folder / name).write_bytes(content)
-    return bundle.ca
+def _creation(kube: Kube, name: str, sort: str) -> Callable[[], Any]:
+    return lambda: kube.post(_PODS, _pod(name, sort))
 
 
-@contextlib.contextmanager
-def _floor() -> Iterator[dict[str, str]]:
-    """A webhook that does nothing, as a process; its clientConfig."""
-    (port,) = ports.choose(("floor",), ()).values()
-    with tempfile.TemporaryDirectory() as folder:
-        ca = write_certificate(Path(folder))
-        command = [sys.executable, "-m", "bench.admission_floor", folder, str(port)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT)  # noqa: S603  (our own program)
-        try:
-            assert child.stdout is not None
-            child.stdout.readline()
-            yield {"url": f"https://127.0.0.1:{port}/mutate", "caBundle": base64.b64encode(ca).decode()}
-        finally:
-            child.kill()
-            child.communicate()
-
-
-async def _clear(kube: Kube) -> None:
-    await kube.request("DELETE", _PODS, body=b'{"gracePeriodSeconds":0}', timeout_s=60)
-    async with asyncio.timeout(_DEADLINE_S):
-        while True:
-            if b'"items":[]' in await kube.get(_PODS, {"limit": "1"}):
-                return
-            await asyncio.sleep(0.1)
+def _deletion(kube: Kube, name: str) -> Callable[[], Any]:
+    body = b'{"gracePeriodSeconds":0}'
+    return lambda: kube.request("DELETE", f"{_PODS}/{name}", body=body)
 
 
 async def _calls_of_a_job(kube: Kube, cluster: clusters.RunningCluster) -> int:
@@ -224,6 +162,15 @@ async def _calls_of_a_job(kube: Kube, cluster: clusters.RunningCluster) -> int:
     await kube.request("DELETE", f"{jobs}/j", body=b'{"propagationPolicy":"Background"}')
     await _clear(kube)
     return calls
+
+
+async def _clear(kube: Kube) -> None:
+    await kube.request("DELETE", _PODS, body=b'{"gracePeriodSeconds":0}', timeout_s=60)
+    async with asyncio.timeout(_DEADLINE_S):
+        while True:
+            if b'"items":[]' in await kube.get(_PODS, {"limit": "1"}):
+                return
+            await asyncio.sleep(0.1)
 
 
 def _reviews(url: str) -> int:

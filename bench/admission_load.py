@@ -16,6 +16,8 @@ import msgspec
 import typer
 import uvloop
 
+from bench.admission_pod import pod
+
 _CONNECTIONS: Final = 8
 _WARM_UP_S: Final = 1.0
 
@@ -25,34 +27,14 @@ def review() -> bytes:
     token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     fields: dict[str, Any] = {f"f:field-{number}": {"f:inner": {}, "k:{}": {".": {}}} for number in range(40)}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": "web-5d4f6c7b8-",
-            "namespace": "default",
-            "labels": {"app": "web", "team": "platform"},
-            "annotations": {"example.com/config": "x" * 400},
-            "managedFields": [{"manager": "kubectl", "operation": "Update", "fieldsV1": fields}],
-        },
-        "spec": {
-            "schedulerName": "fluence",
-            "serviceAccountName": "default",
-            "restartPolicy": "Always",
-            "containers": [
-                {
-                    "name": f"c{number}",
-                    "image": "registry.example.com/team/image:v1.2.3",
-                    "resources": {"requests": {"cpu": "500m", "memory": "128Mi"}},
-                    "env": [{"name": f"VARIABLE_{one}", "value": "some value"} for one in range(6)],
-                }
-                for number in range(2)
-            ],
-            "volumes": [{"name": "kube-api-access-x2x4z", "projected": {"sources": [token, ca]}}],
-            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
-        },
-        "status": {},
+    created = pod("fluence", {}, generateName="web-5d4f6c7b8-", namespace="default")
+    created["metadata"]["managedFields"] = [{"manager": "kubectl", "operation": "Update", "fieldsV1": fields}]
+    created["spec"] |= {
+        "serviceAccountName": "default",
+        "volumes": [{"name": "kube-api-access-x2x4z", "projected": {"sources": [token, ca]}}],
+        "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
     }
+    created["status"] = {}
     user = {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": ["system:nodes"]}
     request = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
@@ -61,7 +43,7 @@ def review() -> bytes:
         "namespace": "default",
         "operation": "CREATE",
         "userInfo": user,
-        "object": pod,
+        "object": created,
         "oldObject": None,
         "dryRun": False,
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 import os
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import psutil
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bench import admission, gangs, matcher
+from bench.tables import show
 from devcluster import cluster as clusters
 from devcluster.progress import to_stderr
 from devcluster.spec import ClusterSpec
@@ -28,6 +28,14 @@ _MEMORY_ROW: Final = gangs.Row(50, 100)
 console = Console(stderr=True)
 
 
+class Part(enum.StrEnum):
+    """What can be measured by itself."""
+
+    MATCHER = "matcher"
+    GANGS = "gangs"
+    ADMISSION = "admission"
+
+
 def main() -> None:
     """The program."""
     typer.run(_run)
@@ -37,16 +45,20 @@ def _run(
     nodes: Annotated[int, typer.Option(help="Fake nodes of 64 CPU.")] = 1000,
     rounds: Annotated[int, typer.Option(help="Measurements of each way; the median counts.")] = 3,
     output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = OUTPUT,
-    only_matcher: Annotated[bool, typer.Option(help="Leave the cluster out.")] = False,
+    only: Annotated[list[Part] | None, typer.Option(help="Only this; may be repeated.")] = None,
 ) -> None:
     """Pods bound per second beside the API server alone and native gangs; matcher, memory, admission."""
-    found: dict[str, Any] = {"gangs": [], "matcher": _matcher(), "memory": [], "admission": {}}
-    if not only_matcher:
+    parts = set(only or Part)
+    found: dict[str, Any] = {"gangs": [], "matcher": [], "memory": [], "admission": {}}
+    if Part.MATCHER in parts:
+        found["matcher"] = _matcher()
+    if Part.GANGS in parts:
         found |= _cluster_part(nodes, rounds)
+    if Part.ADMISSION in parts:
         found["admission"] = admission.measure(rounds, to_stderr)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(found, indent=2) + "\n")
-    _print(found)
+    show(found)
     console.print(f"figures: {output}")
 
 
@@ -130,69 +142,3 @@ async def _measure_memory(
         for row in cluster.status()
         if row["pid"]
     ]
-
-
-def _print(found: dict[str, Any]) -> None:
-    out = Console()
-    if found["gangs"]:
-        out.print(_gang_table(found["gangs"]))
-    table = Table(title="The matcher alone; its floor is one division over the whole array")
-    for column in ("nodes", "gang", "ms", "floor ms", "match/floor"):
-        table.add_column(column, justify="right")
-    for row in found["matcher"]:
-        numbers = (f"{row['ms']:.3f}", f"{row['floor_ms']:.3f}", f"{row['ratio']:.1f}")
-        table.add_row(str(row["nodes"]), str(row["gang"]), *numbers)
-    out.print(table)
-    if found["memory"]:
-        table = Table("process", "resident MB", title="Memory, 1,000 nodes and 5,000 pods")
-        for row in found["memory"]:
-            table.add_row(row["process"], f"{row['mb']:.0f}")
-        out.print(table)
-    if found["admission"]:
-        out.print(_admission_table(found["admission"]))
-
-
-def _admission_table(found: dict[str, Any]) -> Table:
-    alone, cluster = found["alone"], found["cluster"]
-    table = Table("admission", "", title="The webhook: alone on one core over TLS, and on a real API server")
-    rows = (
-        (f"p50, p99 at {alone['rate']} reviews/s", f"{alone['p50_ms']:.2f} ms, {alone['p99_ms']:.2f} ms"),
-        ("reviews/s flat out", f"{alone['reviews_per_s']:.0f}"),
-        ("resident MB", f"{alone['resident_mb']:.0f}"),
-        (f"calls for a Job of {cluster['job_pods']} pods", str(cluster["job_calls"])),
-        *(
-            (f"pods created/s, {who}: with / without", _rates(cluster[sort]))
-            for sort, who in (
-                ("foreign", "other schedulers'"),
-                ("of_workloads", "of our workloads"),
-                ("bare", "bare, one call each"),
-            )
-        ),
-        ("  the last with a webhook that does nothing", f"{cluster['bare']['floor_ratio']:.2f}"),
-    )
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _rates(found: dict[str, float]) -> str:
-    return f"{found['with']:.0f} / {found['without']:.0f} = {found['ratio']:.2f}"
-
-
-def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title="Pods bound per second (medians; ratios within this run)")
-    # Short enough for a terminal of 80 columns; docs/performance.md says what they mean.
-    for column in ("gangs", "alone", "native", "fluence", "f/native", "f/alone", "1st native", "1st fluence"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            f"{row['gangs']}x{row['size']}",
-            f"{row['ceiling']:.0f}",
-            f"{row['native']:.0f}",
-            f"{row['fluence']:.0f}",
-            f"{row['fluence'] / row['native']:.2f}",
-            f"{row['fluence'] / row['ceiling']:.2f}",
-            f"{row['first_bound_s']['native']:.2f} s",
-            f"{row['first_bound_s']['fluence']:.2f} s",
-        )
-    return table

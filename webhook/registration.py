@@ -148,6 +148,7 @@ namespaceSelector:
       operator: NotIn
       values: [SYSTEM_NAMESPACES, {{ .Release.Namespace | quote }}]
 {{- end -}}
+{{- if or .Values.webhook.replicas .Values.webhook.url }}
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata:
@@ -168,6 +169,7 @@ _TAIL: Final = """\
 {{- range .Values.webhook.extraWebhooks }}
 - {{- tpl (toYaml .) $ | nindent 2 }}
   {{- include "fluence.webhookCommon" $ | nindent 2 }}
+{{- end }}
 {{- end }}
 """
 

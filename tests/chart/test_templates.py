@@ -113,6 +113,13 @@ def test_the_registration_goes_through_the_service_unless_a_url_is_given(render:
     assert all(one == {"url": url} for one in clients(f"--set=webhook.url={url}"))
 
 
+def test_no_webhook_is_registered_where_none_is_installed(render: Render) -> None:
+    """With admission policies in its place: each creation would wait for a webhook that nobody runs."""
+    none, elsewhere = "--set=webhook.replicas=0", "--set=webhook.url=https://127.0.0.1:9443/mutate"
+    assert not render(none).of("MutatingWebhookConfiguration")
+    assert len(render(none, elsewhere).of("MutatingWebhookConfiguration")) == 1
+
+
 def test_the_webhook_never_sees_pods_of_its_own_namespace(render: Render) -> None:
     """Case C134: else our own pods would need our webhook to be admitted."""
     registration = render(namespace="elsewhere").one("MutatingWebhookConfiguration", "fluence")

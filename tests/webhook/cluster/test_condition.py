@@ -14,7 +14,7 @@ import pytest
 
 from devcluster.api import ApiFailure
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from fluence.workloads.rules import load_rules
+from fluence.workloads.rules import Rules, builtin_rules, load_rules
 from tests.support.world import World
 from webhook.registration import webhooks
 
@@ -96,18 +96,22 @@ async def gadgets(world: World) -> AsyncIterator[str]:
     if await world.api.find(f"{CRDS}/{CRD['metadata']['name']}") is None:  # type: ignore[index]
         await world.api.post(CRDS, CRD)
     name = f"{world.namespace}.example.com"
-    # The port of nothing: connections are refused at once.
-    hooks = webhooks(RULES, "fluence", {"url": "https://127.0.0.1:1/mutate"}, "fluence-system", "Fail")
-    for hook in hooks:
-        here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
-        hook["namespaceSelector"] = here
-    path = f"/apis/{GROUP}/v1/namespaces/{world.namespace}/gadgets"
-    await world.api.post(CONFIGURATIONS, {"metadata": {"name": name}, "webhooks": hooks})
+    await world.api.post(CONFIGURATIONS, nobody_listens(name, RULES, world))
     try:
-        yield path
+        yield f"/apis/{GROUP}/v1/namespaces/{world.namespace}/gadgets"
     finally:
         await world.api.delete(f"{CONFIGURATIONS}/{name}")
         await world.api.delete(f"{CRDS}/gadgets.{GROUP}")
+
+
+def nobody_listens(name: str, rules: Rules, world: World) -> dict[str, Any]:
+    """A registration for the namespace of the test alone; connections are refused at once."""
+    hooks = webhooks(rules, "fluence", {"url": "https://127.0.0.1:1/mutate"}, "fluence-system", "Fail")
+    here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
+    return {
+        "metadata": {"name": name},
+        "webhooks": [{**hook, "namespaceSelector": here} for hook in hooks],
+    }
 
 
 async def test_the_condition_never_fails_and_asks_about_what_lacks_a_label(
@@ -131,3 +135,81 @@ async def test_the_condition_never_fails_and_asks_about_what_lacks_a_label(
     await world.wait_for(in_force, what="the kind is served and the registration in force")
     expected = {name: "asked" if must else "created" for name, (_, must) in SPECS.items()}
     assert {name: await outcome(name) for name in SPECS} == expected
+
+
+def pod_spec(scheduler: str | None = "fluence") -> dict[str, Any]:
+    asked = {} if scheduler is None else {"schedulerName": scheduler}
+    return {**asked, "containers": [{"name": "c", "image": "i"}]}
+
+
+def built_in(
+    kind: str, spec: dict[str, Any] | None, labels: dict[str, str] | None = None
+) -> tuple[str, dict[str, Any]]:
+    version, resource = BUILT_IN[kind]
+    body: dict[str, Any] = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "labels": labels}}
+    if spec is not None:
+        body["spec"] = spec
+    return f"{'/api/' if version == 'v1' else '/apis/'}{version}/namespaces/NAMESPACE/{resource}", body
+
+
+BUILT_IN = {
+    "Pod": ("v1", "pods"),
+    "Job": ("batch/v1", "jobs"),
+    "CronJob": ("batch/v1", "cronjobs"),
+    "StatefulSet": ("apps/v1", "statefulsets"),
+    "ReplicationController": ("v1", "replicationcontrollers"),
+}
+INVALID = 422
+GOOD_LABELS = {GROUP_LABEL: "g", SIZE_LABEL: "2"}
+
+
+def templates(labels: dict[str, str] | None = None, scheduler: str | None = "fluence") -> dict[str, Any]:
+    return {"template": {"metadata": {"labels": labels}, "spec": pod_spec(scheduler)}}
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+async def test_the_condition_never_fails_for_what_the_api_server_knows_itself(
+    world: World, kind: str
+) -> None:
+    """Cases C07 and C10, rule W31: built-in kinds are not asked about nulls, so nothing may be amiss there.
+
+    What is incomplete is refused by the API server's own validation, and never for want of an answer.
+    """
+    name = f"{world.namespace}.example.com"
+    await world.api.post(CONFIGURATIONS, nobody_listens(name, builtin_rules(), world))
+
+    async def asked(spec: dict[str, Any] | None, labels: dict[str, str] | None = None) -> bool:
+        path, body = built_in(kind, spec, labels)
+        try:
+            await world.api.post(path.replace("NAMESPACE", world.namespace), body, dryRun="All")
+        except ApiFailure as failure:
+            if "failed calling webhook" in failure.message:
+                return True
+            # A condition that cannot be evaluated is answered with 403 under failurePolicy Fail (rule W20).
+            if failure.status != INVALID:
+                raise
+        return False
+
+    def holding(template: dict[str, Any]) -> dict[str, Any]:
+        return {"jobTemplate": {"spec": template}} if kind == "CronJob" else template
+
+    try:
+        if kind == "Pod":
+            await world.wait_for(lambda: asked(pod_spec()), what="the registration is in force")
+            incomplete = [None, {}, {"schedulerName": None}, {"schedulerName": ""}, pod_spec(None)]
+            assert not any([await asked(spec) for spec in [*incomplete, pod_spec("volcano")]])
+            assert not await asked(pod_spec(), GOOD_LABELS)
+            assert await asked(pod_spec(), {**GOOD_LABELS, SIZE_LABEL: "many"})
+            assert await asked({"schedulerName": "fluence"})
+            return
+        mistaken = {**GOOD_LABELS, SIZE_LABEL: "many"}
+        # A CronJob is left as it is, and only looked at where somebody labelled it.
+        unlabelled, labelled = (None, GOOD_LABELS) if kind == "CronJob" else (GOOD_LABELS, mistaken)
+        await world.wait_for(lambda: asked(holding(templates(labelled))), what="the registration is in force")
+        incomplete = [None, {}, holding({}), holding({"template": None}), holding({"template": {}})]
+        incomplete += [holding({"template": {"metadata": None, "spec": None}}), {"jobTemplate": None}]
+        others = [holding(templates(labelled, scheduler)) for scheduler in (None, "volcano")]
+        assert not any([await asked(spec) for spec in [*incomplete, *others]])
+        assert not await asked(holding(templates(unlabelled)))
+    finally:
+        await world.api.delete(f"{CONFIGURATIONS}/{name}")
