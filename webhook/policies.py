@@ -185,21 +185,13 @@ def _validating(rules: Rules, scheduler_name: str, release_namespace: str) -> di
         if alone := cel.left_alone(rule.leave_alone):
             kind = f'request.kind.group == "{rule.group}" && request.kind.kind == "{rule.kind}"'
             conditions[f"is-no-{rule.kind.lower()}-left-alone"] = f"!({kind} && ({alone}))"
-    # Our own keys, then those of other systems, each with its value; an empty value means nothing.
-    groups = f'(r[0] != "" ? ["{GROUP_LABEL}", r[0]] : [r[4], r[2]])'
     variables = {
         "older": cel.older_keys(rules.older),
         "places": cel.places(f"([dyn(object)] + {ours})"),
         "readings": cel.READINGS,
-        "badGroups": (
-            f'variables.readings.map(r, {groups})\n  .filter(g, g[1] != "" && !({cel.is_group("g[1]")}))'
-        ),
-        "badSizes": (
-            f'(variables.readings.map(r, ["{SIZE_LABEL}", r[1]]) + variables.readings.map(r, [r[5], r[3]]))\n'
-            f'  .filter(s, s[1] != "" && !({cel.is_size("s[1]")}))'
-        ),
+        "mistakes": cel.MISTAKES,
     }
-    checks = (("badGroups", check_group_name), ("badSizes", parse_group_size))
+    checks = (("group", check_group_name), ("size", parse_group_size))
     return {
         "failurePolicy": "Ignore",
         "matchConstraints": _constraints(judged, release_namespace),
@@ -207,11 +199,13 @@ def _validating(rules: Rules, scheduler_name: str, release_namespace: str) -> di
         "variables": _named(variables),
         "validations": [
             {
-                "expression": f"variables.{bad}.size() == 0",
-                "messageExpression": cel.sentence(check, f"variables.{bad}[0][0]", f"variables.{bad}[0][1]"),
+                "expression": f'variables.mistakes.size() == 0 || variables.mistakes[0][2] != "{what}"',
+                "messageExpression": cel.sentence(
+                    check, "variables.mistakes[0][0]", "variables.mistakes[0][1]"
+                ),
                 "reason": "Invalid",
             }
-            for bad, check in checks
+            for what, check in checks
         ],
     }
 

@@ -199,6 +199,16 @@ def is_size(value: str) -> str:
     return f"{value}.matches({literal(SIZE_PATTERN)}) && int({value}) <= {MAX_GROUP_SIZE}"
 
 
+#: The first mistake of each place, in the order in which the webhook reads: key, value, what it should be.
+#: Our own keys, then those of other systems; an empty value means nothing.
+MISTAKES: Final = f"""\
+variables.readings.map(r,
+  [["{GROUP_LABEL}", r[0], "group"], ["{SIZE_LABEL}", r[1], "size"],
+   [r[4], r[2], "group"], [r[5], r[3], "size"]]
+    .filter(m, m[1] != "" && !(m[2] == "group" ? {is_group("m[1]")} : {is_size("m[1]")}))
+).filter(found, found.size() > 0).map(found, found[0])"""
+
+
 def sentence(check: Callable[[str, str], object], key: str, value: str) -> str:
     """CEL for the sentence in which the contract refuses a value: the policy says the same as the webhook."""
     try:

@@ -231,6 +231,12 @@ MISTAKEN: Final[dict[str, Object]] = {
     "deployment-with-bad-group": replicated("Deployment", labels("Web")),
     "statefulset-with-bad-size": replicated("StatefulSet", template=labels(size="0")),
     "cronjob-with-bad-size": cron_job(labels(size="none")),
+    # Of several mistakes both tell the same one: the object's before the template's.
+    "job-with-bad-size-and-bad-group-on-the-template": job(labels("g", "x"), template=labels("a_b")),
+    "job-with-bad-group-and-bad-size": job(labels("A_b", "x")),
+    "job-with-bad-volcano-size-and-bad-group-on-the-template": job(
+        {**VOLCANO_LABELS, "annotations": {"scheduling.k8s.io/min-available": "many"}}, template=labels("a_b")
+    ),
 }
 
 #: What the policies leave as it is, for the controller to label the pods (A8).

@@ -49,7 +49,9 @@ CRD = {
 }
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-OURS = {"schedulerName": "fluence"}
+#: Nobody else labels what asks for it, and so nothing is labelled before the condition is evaluated.
+SCHEDULER = "nobody-listens"
+OURS = {"schedulerName": SCHEDULER}
 COMPLETE = {"metadata": {"labels": {GROUP_LABEL: "g.1-a", SIZE_LABEL: "3"}}, "spec": OURS}
 
 
@@ -106,7 +108,7 @@ async def gadgets(world: World) -> AsyncIterator[str]:
 
 def nobody_listens(name: str, rules: Rules, world: World) -> dict[str, Any]:
     """A registration for the namespace of the test alone; connections are refused at once."""
-    hooks = webhooks(rules, "fluence", {"url": "https://127.0.0.1:1/mutate"}, "fluence-system", "Fail")
+    hooks = webhooks(rules, SCHEDULER, {"url": "https://127.0.0.1:1/mutate"}, "fluence-system", "Fail")
     here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
     return {
         "metadata": {"name": name},
@@ -137,7 +139,7 @@ async def test_the_condition_never_fails_and_asks_about_what_lacks_a_label(
     assert {name: await outcome(name) for name in SPECS} == expected
 
 
-def pod_spec(scheduler: str | None = "fluence") -> dict[str, Any]:
+def pod_spec(scheduler: str | None = SCHEDULER) -> dict[str, Any]:
     asked = {} if scheduler is None else {"schedulerName": scheduler}
     return {**asked, "containers": [{"name": "c", "image": "i"}]}
 
@@ -163,7 +165,7 @@ INVALID = 422
 GOOD_LABELS = {GROUP_LABEL: "g", SIZE_LABEL: "2"}
 
 
-def templates(labels: dict[str, str] | None = None, scheduler: str | None = "fluence") -> dict[str, Any]:
+def templates(labels: dict[str, str] | None = None, scheduler: str | None = SCHEDULER) -> dict[str, Any]:
     return {"template": {"metadata": {"labels": labels}, "spec": pod_spec(scheduler)}}
 
 
@@ -200,7 +202,7 @@ async def test_the_condition_never_fails_for_what_the_api_server_knows_itself(
             assert not any([await asked(spec) for spec in [*incomplete, pod_spec("volcano")]])
             assert not await asked(pod_spec(), GOOD_LABELS)
             assert await asked(pod_spec(), {**GOOD_LABELS, SIZE_LABEL: "many"})
-            assert await asked({"schedulerName": "fluence"})
+            assert await asked(OURS)
             return
         mistaken = {**GOOD_LABELS, SIZE_LABEL: "many"}
         # A CronJob is left as it is, and only looked at where somebody labelled it.
