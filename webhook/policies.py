@@ -125,6 +125,7 @@ def _variables(rule: Rule, rules: Rules) -> dict[str, str]:
         "older": cel.older_keys(rules.older),
         "places": cel.places("[object]" if is_pod else f"[object, {template}]"),
         "readings": cel.READINGS,
+        "mistakes": cel.MISTAKES,
         "onObject": "variables.readings[0]",
         "onTemplate": f"variables.readings[{0 if is_pod else 1}]",
     }
@@ -171,7 +172,9 @@ def _patch(rule: Rule) -> str:
         where = f'"{pointer}/labels/" + jsonpatch.escapeKey("{key}")'
         operation = f'JSONPatch{{op: "add", path: {where}, value: variables.{variable}}}'
         add.append(f'(variables.onTemplate[{index}] != "" ? [] : [{operation}])')
-    legal = f"{cel.is_group('variables.group')}\n&& {cel.is_size('variables.size')}"
+    # What is wrong stays as it is, for the validating policy to see and to deny.
+    sound = "variables.mistakes.size() == 0"
+    legal = f"{sound}\n&& {cel.is_group('variables.group')}\n&& {cel.is_size('variables.size')}"
     # No hash can be made in CEL: where the name would need one (A1), the controller names the group.
     operations = "\n  + ".join(add)
     return f"{legal}\n? {operations}\n: []"

@@ -200,11 +200,12 @@ def is_size(value: str) -> str:
 
 
 #: The first mistake of each place, in the order in which the webhook reads: key, value, what it should be.
-#: Our own keys, then those of other systems; an empty value means nothing.
+#: Our own keys, then those of other systems, of which a size is read only where ours is missing; an empty
+#: value means nothing.
 MISTAKES: Final = f"""\
 variables.readings.map(r,
   [["{GROUP_LABEL}", r[0], "group"], ["{SIZE_LABEL}", r[1], "size"],
-   [r[4], r[2], "group"], [r[5], r[3], "size"]]
+   [r[4], r[2], "group"], [r[5], r[1] != "" ? "" : r[3], "size"]]
     .filter(m, m[1] != "" && !(m[2] == "group" ? {is_group("m[1]")} : {is_size("m[1]")}))
 ).filter(found, found.size() > 0).map(found, found[0])"""
 

@@ -1,7 +1,8 @@
 """Group names and sizes under the keys of older versions and other systems (case C40). Pure.
 
-They are read only where ours are missing, and stay where they are. A value that cannot be a group's name or
-size is a mistake like one under our own keys (rule A4): half of what the user meant would be worse.
+They are read only where ours are missing, and stay where they are. A value that is read and cannot be a
+group's name or size is a mistake like one under our own keys (rule A4): half of what the user meant would be
+worse.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluence.contract import ContractError, check_group_name, parse_group_size
+from fluence.contract import SIZE_LABEL, ContractError, check_group_name, parse_group_size
 from fluence.workloads.schema import OlderLabel
 
 _SHOWN = 80
@@ -32,13 +33,17 @@ NOTHING = Told()
 def read_older(
     table: Sequence[OlderLabel], labels: Mapping[str, Any], annotations: Mapping[str, Any]
 ) -> Told:
-    """What the first entry of `table` that names a group says; raises ContractError (A4)."""
+    """What the first entry of `table` that names a group says; raises ContractError (A4).
+
+    For metadata without a group of ours. Where they have a size of ours, no other one is read.
+    """
     if not labels and not annotations:
         return NOTHING
+    has_size = labels.get(SIZE_LABEL) not in (None, "")
     for entry in table:
         if group := _value(entry.group, labels, annotations):
             check_group_name(group, entry.group)
-            size = _value(entry.size, labels, annotations) if entry.size else ""
+            size = _value(entry.size, labels, annotations) if entry.size and not has_size else ""
             if size:
                 parse_group_size(size, entry.size or "")
             return Told(group, size, entry.group, (entry.size or "") if size else "")

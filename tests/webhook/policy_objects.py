@@ -211,6 +211,14 @@ for _kind in REPLICATED:
         f"{_name}-of-another-scheduler": replicated(_kind, scheduler="x", replicas=3, **_extra),
     }
 
+# What nobody reads cannot be wrong.
+ALIKE["job-with-our-size-beside-a-bad-volcano-size"] = job(
+    template={
+        **labels(None, "1", **VOLCANO_LABELS["labels"]),
+        "annotations": {"scheduling.k8s.io/min-available": "many"},
+    }
+)
+
 #: Mistakes (A4), which both must deny.
 MISTAKEN: Final[dict[str, Object]] = {
     **{
@@ -231,6 +239,11 @@ MISTAKEN: Final[dict[str, Object]] = {
     "deployment-with-bad-group": replicated("Deployment", labels("Web")),
     "statefulset-with-bad-size": replicated("StatefulSet", template=labels(size="0")),
     "cronjob-with-bad-size": cron_job(labels(size="none")),
+    "statefulset-in-order-with-bad-volcano-size": replicated(
+        "StatefulSet",
+        template={**VOLCANO_LABELS, "annotations": {"scheduling.k8s.io/min-available": "many"}},
+        podManagementPolicy="OrderedReady",
+    ),
     # Of several mistakes both tell the same one: the object's before the template's.
     "job-with-bad-size-and-bad-group-on-the-template": job(labels("g", "x"), template=labels("a_b")),
     "job-with-bad-group-and-bad-size": job(labels("A_b", "x")),

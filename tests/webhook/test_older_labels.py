@@ -101,6 +101,14 @@ def test_each_system_is_understood(labels: Object, annotations: Object) -> None:
     assert (alone[PG], alone[SZ]) == ("mygrp", "5")
 
 
+@pytest.mark.parametrize("ours", [{PG: "g", SZ: "2"}, {PG: "g"}, {SZ: "2"}], ids=["both", "group", "size"])
+def test_a_size_that_is_not_read_cannot_be_wrong(ours: dict[str, str]) -> None:
+    """Rules A3 and A4: beside our own keys that of another system is none of our business."""
+    told = {"scheduling.k8s.io/group-name": "vg", "scheduling.k8s.io/min-available": "many"}
+    assert decided(pod({"name": "p", "labels": {**told, **ours}})).allowed
+    assert not decided(pod({"name": "p", "labels": told})).allowed
+
+
 def test_our_own_keys_come_first() -> None:
     """Rule A3."""
     labels = {PG: "new", "fluence.pod-group": "old"}
