@@ -291,26 +291,6 @@ def must_be_left(obj: Object, namespace: str) -> bool:
 CUSTOM: Final = [rule for rule in builtin_rules().all if rule.templates and "." in rule.group]
 
 
-def definition(rule: Rule) -> Object:
-    """A CustomResourceDefinition for the kind that takes anything."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"plural": rule.resource, "singular": rule.resource[:-1], "kind": rule.kind}
-    versions = [
-        {"name": version, "served": True, "storage": version == rule.versions[0], "schema": schema}
-        for version in rule.versions
-    ]
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{rule.resource}.{rule.group}",
-            # Groups of k8s.io are asked for a review; these are not real ones.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {"group": rule.group, "scope": "Namespaced", "names": names, "versions": versions},
-    }
-
-
 def custom(rule: Rule, path: Path, template: Any) -> Object:
     """An object of a custom kind with a pod template at `path`."""
     value = template

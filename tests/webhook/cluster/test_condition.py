@@ -15,6 +15,7 @@ import pytest
 from devcluster.api import ApiFailure
 from fluence.contract import GROUP_LABEL, SIZE_LABEL
 from fluence.workloads.rules import Rules, builtin_rules, load_rules
+from tests.support import crds
 from tests.support.world import World
 from webhook.registration import webhooks
 
@@ -27,27 +28,6 @@ rules:
      templates: [spec.leader.template, spec.worker.template]}}
 """,
 )
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"gadgets.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 #: Nobody else labels what asks for it, and so nothing is labelled before the condition is evaluated.
 SCHEDULER = "nobody-listens"
@@ -95,15 +75,13 @@ SPECS: dict[str, tuple[Any, bool]] = {
 @pytest.fixture
 async def gadgets(world: World) -> AsyncIterator[str]:
     """The collection of a custom kind that is registered with a webhook that is never there."""
-    if await world.api.find(f"{CRDS}/{CRD['metadata']['name']}") is None:  # type: ignore[index]
-        await world.api.post(CRDS, CRD)
+    await crds.install(world.api, RULES)
     name = f"{world.namespace}.example.com"
     await world.api.post(CONFIGURATIONS, nobody_listens(name, RULES, world))
     try:
         yield f"/apis/{GROUP}/v1/namespaces/{world.namespace}/gadgets"
     finally:
         await world.api.delete(f"{CONFIGURATIONS}/{name}")
-        await world.api.delete(f"{CRDS}/gadgets.{GROUP}")
 
 
 def nobody_listens(name: str, rules: Rules, world: World) -> dict[str, Any]:

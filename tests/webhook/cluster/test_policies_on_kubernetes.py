@@ -24,6 +24,7 @@ from devcluster.programs import KUBERNETES_VERSIONS
 from devcluster.spec import ClusterSpec
 from fluence.workloads.rules import Rule
 from tests.support import cluster as clusters
+from tests.support.crds import crd
 from tests.webhook.policy_objects import (
     ALIKE,
     CUSTOM,
@@ -36,7 +37,6 @@ from tests.webhook.policy_objects import (
     Object,
     collection,
     custom,
-    definition,
     job,
     labels,
     must_be_left,
@@ -70,7 +70,7 @@ def policed(request: pytest.FixtureRequest) -> Iterator[RunningCluster]:
     with clusters.start(spec) as cluster:
         for namespace in (NAMESPACE, RELEASE):
             cluster.kubectl("create", "namespace", namespace)
-        crds = "---\n".join(json.dumps(definition(rule)) + "\n" for rule in CUSTOM)
+        crds = "---\n".join(json.dumps(crd(rule)) + "\n" for rule in CUSTOM)
         cluster.kubectl("apply", "-f", "-", stdin=crds)
         cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         cluster.kubectl("apply", "-f", POLICIES)

@@ -15,12 +15,12 @@ from devcluster.cluster import RunningCluster
 from fluence.commands.rules import chart_values
 from fluence.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL
 from fluence.workloads.rules import load_rules
+from tests.support import crds
 from tests.support.world import World
 
 pytestmark = pytest.mark.xdist_group("own webhook cluster")
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fluence"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "own-rules.example.com"
 TEN_LINES = f"""\
 rules:
@@ -34,26 +34,6 @@ rules:
         pods: {{path: "spec.crew[*].count", default: 1}}
   - {{kind: ReplicaSet, group: apps, version: v1, resource: replicasets, untouched: {{because: we say so}}}}
 """
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"gadgets.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
 
 
 @pytest.fixture
@@ -66,9 +46,8 @@ async def world(own_cluster: RunningCluster, own_world: World, tmp_path: Path) -
     await asyncio.to_thread(webhook.start, f"--rules={file}")
     before = (await own_world.api.get(REGISTRATION))["webhooks"]
     await own_world.api.patch(REGISTRATION, {"webhooks": with_rules(before)})
-    await own_world.api.post(CRDS, CRD)
+    await crds.install(own_world.api, load_rules("ours", TEN_LINES))
     yield own_world
-    await own_world.api.delete(f"{CRDS}/gadgets.{GROUP}")
     await own_world.api.patch(REGISTRATION, {"webhooks": before})
     await asyncio.to_thread(webhook.stop)
     await asyncio.to_thread(webhook.start)
