@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fluence.contract import SCHEDULER_NAME, ContractError
 from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.shapes import Place, controller_of, lookup, show_path, text
+from fluence.workloads.shapes import Place, controller_of, lookup, mapping, show_path, text
 from fluence.workloads.sizing import opted_in, parts_of
 from webhook.labels import Labelled, Reading, label_parts, read_labels
 from webhook.models import AdmissionRequest
@@ -110,11 +110,22 @@ def _judge_ours(
     labelled = label_parts(
         obj, parts, on_object, on_parts, rule=rule, namespace=namespace, uid=request_uid, rules=policy.rules
     )
+    selected = _selected_keys(obj)
     patch: list[Operation] = []
     for one in labelled:
-        patch += add_labels(obj, one.part.place, one.missing)
+        missing = {key: value for key, value in one.missing.items() if key not in selected}
+        patch += add_labels(obj, one.part.place, missing)
     decision = Decision(patch=tuple(patch), warnings=warnings_about(obj, rule, labelled))
     return Judgement(decision, rule, "" if patch else "it has all its labels already", labelled)
+
+
+def _selected_keys(obj: Mapping[str, Any]) -> frozenset[str]:
+    """Keys by which the object selects its pods: a template that no longer matches would be refused (W37).
+
+    Only an empty label can be concerned: where the key is missing, the object is refused as it is.
+    """
+    selector = mapping(lookup(obj, ("spec", "selector")))
+    return frozenset(selector) | frozenset(mapping(selector.get("matchLabels")))
 
 
 def _nothing(why: str, rule: Rule | None = None) -> Judgement:

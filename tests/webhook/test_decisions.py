@@ -377,3 +377,18 @@ def test_a_cronjob_keeps_an_unlabelled_template() -> None:
         "Job", "nightly-28512345", metadata=owned_by("batch/v1", "CronJob", "nightly"), parallelism=3
     )
     assert template_labels(labelled(run)) == {PG: "fluence-group-default-nightly-28512345", SZ: "3"}
+
+
+def test_an_empty_label_by_which_pods_are_selected_stays() -> None:
+    """Rule W37: with another value the template would not match the selector, and the object be refused."""
+    template = {"metadata": {"labels": {PG: ""}}, "spec": {"schedulerName": "fluence"}}
+    for selector in ({PG: ""}, {"matchLabels": {PG: ""}}):
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "j"},
+            "spec": {"selector": selector, "template": template},
+        }
+        assert [one["path"] for one in decided(job).patch] == [
+            "/spec/template/metadata/labels/fluence.group-size"
+        ]
