@@ -47,7 +47,16 @@ async def test_a_missing_right_is_for_the_caller(scripted: Both) -> None:
     api, kube = scripted
     api.script("GET", POD_GROUPS, lambda _: status(403))
     with pytest.raises(Forbidden):
-        await require_pod_groups(kube)
+        await require_pod_groups(kube, roles_deadline_s=0.2)
+
+
+async def test_a_server_that_has_not_read_its_roles_yet_is_waited_for(scripted: Both) -> None:
+    """Case C77: it refuses everybody for a moment, which is no missing right."""
+    api, kube = scripted
+    answers = iter([status(403), status(403)])
+    api.script("GET", POD_GROUPS, lambda _: next(answers, {"items": []}))
+    await require_pod_groups(kube)
+    assert next(answers, None) is None
 
 
 def test_a_namespace_has_a_collection_of_its_own() -> None:
