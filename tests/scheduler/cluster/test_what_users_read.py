@@ -19,7 +19,16 @@ async def test_gangs_start_in_the_order_in_which_they_came(world: World) -> None
         await world.gang(name, 2, run="0s", outcome="succeed")
     for name in names:
         await world.until_refused(name)
-    stamps = {g["metadata"]["name"]: g["status"]["creationTime"] for g in await world.pod_groups()}
+
+    async def all_stamped() -> dict[str, str] | None:
+        # The controller stamps, and may be later than the scheduler's refusal.
+        found = {
+            g["metadata"]["name"]: g.get("status", {}).get("creationTime") for g in await world.pod_groups()
+        }
+        return found if all(found.values()) else None
+
+    stamps = await world.wait_for(all_stamped, what="every group has its stamp")
+    assert stamps is not None
     assert all(MICRO.fullmatch(stamp) for stamp in stamps.values())
     async with world.history() as history:
         for number in range(2):
