@@ -110,22 +110,29 @@ def _judge_ours(
     labelled = label_parts(
         obj, parts, on_object, on_parts, rule=rule, namespace=namespace, uid=request_uid, rules=policy.rules
     )
-    selected = _selected_keys(obj)
+    if mistake := _selected_though_empty(obj, labelled):
+        return Judgement(Decision(allowed=False, code=_INVALID, message=mistake), rule)
     patch: list[Operation] = []
     for one in labelled:
-        missing = {key: value for key, value in one.missing.items() if key not in selected}
-        patch += add_labels(obj, one.part.place, missing)
+        patch += add_labels(obj, one.part.place, one.missing)
     decision = Decision(patch=tuple(patch), warnings=warnings_about(obj, rule, labelled))
     return Judgement(decision, rule, "" if patch else "it has all its labels already", labelled)
 
 
-def _selected_keys(obj: Mapping[str, Any]) -> frozenset[str]:
-    """Keys by which the object selects its pods: a template that no longer matches would be refused (W37).
+def _selected_though_empty(obj: Mapping[str, Any], labelled: tuple[Labelled, ...]) -> str:
+    """What is wrong where the object selects its pods by a label of ours that it leaves empty; or nothing.
 
-    Only an empty label can be concerned: where the key is missing, the object is refused as it is.
+    With a value the template would no longer match, and without one the pods would leave their owner as soon
+    as they get it.
     """
     selector = mapping(lookup(obj, ("spec", "selector")))
-    return frozenset(selector) | frozenset(mapping(selector.get("matchLabels")))
+    selected = {**selector, **mapping(selector.get("matchLabels"))}
+    for one in labelled:
+        labels = mapping(lookup(obj, (*one.part.place, "metadata", "labels")))
+        for key in one.missing:
+            if key in labels and key in selected:
+                return f"{key}: an empty label cannot select pods; give it a value here and in the selector"
+    return ""
 
 
 def _nothing(why: str, rule: Rule | None = None) -> Judgement:

@@ -379,16 +379,14 @@ def test_a_cronjob_keeps_an_unlabelled_template() -> None:
     assert template_labels(labelled(run)) == {PG: "fluence-group-default-nightly-28512345", SZ: "3"}
 
 
-def test_an_empty_label_by_which_pods_are_selected_stays() -> None:
-    """Rule W37: with another value the template would not match the selector, and the object be refused."""
+def test_an_empty_label_by_which_pods_are_selected_is_a_mistake() -> None:
+    """Rules A4 and W37: with a value of ours the API server would refuse what the user did not write."""
     template = {"metadata": {"labels": {PG: ""}}, "spec": {"schedulerName": "fluence"}}
     for selector in ({PG: ""}, {"matchLabels": {PG: ""}}):
-        job = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "j"},
-            "spec": {"selector": selector, "template": template},
-        }
-        assert [one["path"] for one in decided(job).patch] == [
-            "/spec/template/metadata/labels/fluence.group-size"
-        ]
+        spec = {"selector": selector, "template": template}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+        denied = decided(job)
+        assert (denied.allowed, denied.code) == (False, 422)
+        assert denied.message.startswith(f"{PG}: an empty label cannot select pods; give it a value")
+    spec = {"selector": {"app": "a"}, "template": template}
+    assert decided({**job, "spec": spec}).allowed
