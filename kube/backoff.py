@@ -7,11 +7,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from kube.errors import ApiError, KubeError, is_transient
+from kube.errors import ApiError, Forbidden, KubeError, is_transient
 
 T = TypeVar("T")
+
+#: How long a refusal may be nothing but an API server that has just started; 20 ms were measured.
+ROLES_DEADLINE_S: Final = 5.0
 
 
 @dataclass
@@ -65,3 +68,15 @@ async def persist(
             if now_s() + delay_s >= end_s:
                 raise
             await sleep(delay_s)
+
+
+async def once_roles_are_read(
+    attempt: Callable[[], Awaitable[T]], *, deadline_s: float = ROLES_DEADLINE_S
+) -> T:
+    """Call `attempt`, again for up to `deadline_s` seconds while it is Forbidden.
+
+    An API server that has just started refuses everybody until it has read its roles.
+    """
+    return await persist(
+        attempt, deadline_s=deadline_s, worth_retrying=lambda error: isinstance(error, Forbidden)
+    )

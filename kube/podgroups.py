@@ -10,7 +10,7 @@ import contextlib
 from typing import Final
 
 from fluence.contract import POD_GROUP_API_VERSION, POD_GROUP_PLURAL, FluenceError
-from kube.backoff import persist
+from kube.backoff import ROLES_DEADLINE_S, once_roles_are_read, persist
 from kube.errors import Forbidden, NotFound
 from kube.session import Kube
 
@@ -18,8 +18,6 @@ from kube.session import Kube
 POD_GROUPS: Final = f"/apis/{POD_GROUP_API_VERSION}/{POD_GROUP_PLURAL}"
 
 _START_DEADLINE_S: Final = 60.0
-#: An API server that is just starting refuses everybody until it has read its roles.
-_ROLES_DEADLINE_S: Final = 5.0
 
 
 def pod_groups_of(namespace: str) -> str:
@@ -27,22 +25,18 @@ def pod_groups_of(namespace: str) -> str:
     return f"/apis/{POD_GROUP_API_VERSION}/namespaces/{namespace}/{POD_GROUP_PLURAL}"
 
 
-async def require_pod_groups(kube: Kube, *, roles_deadline_s: float = _ROLES_DEADLINE_S) -> None:
+async def require_pod_groups(kube: Kube, *, roles_deadline_s: float = ROLES_DEADLINE_S) -> None:
     """Return once PodGroups can be listed; an API server that is away is waited for.
 
     Raises FluenceError where the CRD is missing, Forbidden where the right to list is missing for longer than
     `roles_deadline_s`, and the last error when the server stays away for a minute.
     """
 
-    async def once_roles_are_read() -> None:
-        await persist(
-            lambda: _list_one(kube),
-            deadline_s=roles_deadline_s,
-            worth_retrying=lambda error: isinstance(error, Forbidden),
-        )
+    async def attempt() -> None:
+        await once_roles_are_read(lambda: _list_one(kube), deadline_s=roles_deadline_s)
 
     try:
-        await persist(once_roles_are_read, deadline_s=_START_DEADLINE_S)
+        await persist(attempt, deadline_s=_START_DEADLINE_S)
     except NotFound as error:
         raise FluenceError(
             "the CRD podgroups.scheduling.x-k8s.io is not installed: install the chart (helm install "

@@ -21,7 +21,7 @@ import structlog
 from certs.authority import new_bundle
 from certs.bundle import Bundle, CertificateError, expires, verify
 from fluence.contract import FluenceError
-from kube.backoff import Backoff, persist
+from kube.backoff import ROLES_DEADLINE_S, Backoff, once_roles_are_read, persist
 from kube.errors import Conflict, Forbidden, KubeError, NotFound, is_transient
 from kube.session import Kube
 from webhook.settings import WebhookSettings
@@ -166,9 +166,10 @@ async def _persist(
     retry_also: tuple[type[KubeError], ...],
 ) -> T:
     """Try until the deadline; then say what is missing and what to do about it."""
+    patience_s = min(ROLES_DEADLINE_S, settings.startup_deadline_s)
     try:
         return await persist(
-            attempt,
+            lambda: once_roles_are_read(attempt, deadline_s=patience_s),
             deadline_s=settings.startup_deadline_s,
             backoff=Backoff(most_s=5.0),
             worth_retrying=lambda error: is_transient(error) or isinstance(error, retry_also),
