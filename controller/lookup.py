@@ -29,8 +29,6 @@ from kube.reflector import Collection, Reflector
 from kube.session import Kube
 
 _REMEMBERED_GONE: Final = 10_000
-#: API groups that every cluster serves.
-_BUILTIN_GROUPS: Final = frozenset(("", "apps", "batch"))
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +38,7 @@ def _base(rule: Rule, version: str) -> str:
 
 
 def _kind_of(rule: Rule) -> type[Workload] | type[AnyWorkload]:
-    return Workload if rule.group in _BUILTIN_GROUPS else AnyWorkload
+    return Workload if rule.is_built_in else AnyWorkload
 
 
 class OwnerLookup:
@@ -60,7 +58,7 @@ class OwnerLookup:
         self._reflectors = {
             (rule.group, rule.kind): self._reflector(rule, rule.versions[0])
             for rule in rules.all
-            if rule.is_counted and rule.group in _BUILTIN_GROUPS
+            if rule.is_counted and rule.is_built_in
         }
         self._begun: asyncio.Queue[Reflector[Any]] = asyncio.Queue()
         self._refused: set[tuple[str, str]] = set()
@@ -88,7 +86,7 @@ class OwnerLookup:
         try:
             workload = self._cached(rule, namespace, reference) or await self._get(rule, namespace, reference)
         except Forbidden as error:
-            if rule.group in _BUILTIN_GROUPS:
+            if rule.is_built_in:
                 raise
             # Pods that carry their size do not need the object: they must not wait for a right on it.
             self._tell_once(rule, error)

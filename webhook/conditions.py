@@ -24,8 +24,6 @@ from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
 GROUP_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 #: Sizes that are right at a glance: ten digits may exceed an int32, and are judged by us.
 SIZE_PATTERN: Final = "^[1-9][0-9]{0,8}$"
-#: Groups of the API server's own kinds. All other kinds are custom, and may hold anything anywhere.
-_BUILT_IN: Final = frozenset({"", "apps", "batch"})
 #: Names of the variables that stand for the items of a list or the keys of a map.
 _VARIABLES: Final = "abcdefgh"
 
@@ -35,7 +33,7 @@ def condition(rule: Rule, scheduler_name: str) -> str:
 
     Of a kind that is left as it is, only templates with a label of ours are of interest: to deny mistakes.
     """
-    seen = _Seen(scheduler_name, rule.group in _BUILT_IN)
+    seen = _Seen(scheduler_name, rule.is_built_in)
     wanted = seen.labelled_at_all if rule.untouched is not None else seen.lacks_labels
     return "\n|| ".join(f"({seen.reach('object', one.path, wanted)})" for one in rule.templates)
 

@@ -213,6 +213,10 @@ class Finish(_Model):
     phases: tuple[Name, ...] = _list
 
 
+#: A custom kind cannot be in them: its group must have a dot.
+_BUILT_IN_GROUPS: Final = frozenset({"", "apps", "batch"})
+
+
 class Rule(_Model):
     """What one kind of workload looks like."""
 
@@ -232,6 +236,11 @@ class Rule(_Model):
     teams: tuple[Team, ...] = _list
     hints: tuple[Hint, ...] = _list
     finished: Finish = Finish()
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether every cluster serves the kind, with types of the API server's own; else it is custom."""
+        return self.group in _BUILT_IN_GROUPS
 
     @property
     def is_counted(self) -> bool:

@@ -14,7 +14,6 @@ from devcluster.api import Api, ApiFailure
 from fluence.workloads.rules import Rule, Rules, builtin_rules
 
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_BUILTIN: Final = frozenset(("", "apps", "batch"))
 _DEADLINE_S: Final = 30.0
 
 
@@ -43,7 +42,7 @@ def crd(rule: Rule) -> dict[str, Any]:
 
 async def install(api: Api, rules: Rules | None = None) -> None:
     """Define every custom kind that the cluster does not know yet, and wait until all are served."""
-    custom = [rule for rule in (rules or builtin_rules()).all if rule.group not in _BUILTIN]
+    custom = [rule for rule in (rules or builtin_rules()).all if not rule.is_built_in]
     for rule in custom:
         try:
             await api.post(_CRDS, crd(rule))
