@@ -125,7 +125,8 @@ def floor_webhook() -> Iterator[dict[str, str]]:
         child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT)  # noqa: S603  (our own program)
         try:
             assert child.stdout is not None
-            child.stdout.readline()
+            if not child.stdout.readline():
+                raise RuntimeError("the webhook that does nothing did not start; what it said stands above")
             yield {"url": f"https://127.0.0.1:{port}/mutate", "caBundle": base64.b64encode(ca).decode()}
         finally:
             child.kill()

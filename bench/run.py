@@ -42,8 +42,8 @@ def main() -> None:
 
 
 def _run(
-    nodes: Annotated[int, typer.Option(help="Fake nodes of 64 CPU.")] = 1000,
-    rounds: Annotated[int, typer.Option(help="Measurements of each way; the median counts.")] = 3,
+    nodes: Annotated[int, typer.Option(help="Fake nodes of 64 CPU.", min=1)] = 1000,
+    rounds: Annotated[int, typer.Option(help="Measurements of each way; the median counts.", min=1)] = 3,
     output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = OUTPUT,
     only: Annotated[list[Part] | None, typer.Option(help="Only this; may be repeated.")] = None,
 ) -> None:

@@ -42,15 +42,17 @@ async def world(own_cluster: RunningCluster, own_world: World, tmp_path: Path) -
     file = tmp_path / "rules.yaml"
     file.write_text(TEN_LINES)
     webhook = own_cluster.process("webhook")
-    await asyncio.to_thread(webhook.stop)
-    await asyncio.to_thread(webhook.start, f"--rules={file}")
     before = (await own_world.api.get(REGISTRATION))["webhooks"]
-    await own_world.api.patch(REGISTRATION, {"webhooks": with_rules(before)})
-    await crds.install(own_world.api, load_rules("ours", TEN_LINES))
-    yield own_world
-    await own_world.api.patch(REGISTRATION, {"webhooks": before})
     await asyncio.to_thread(webhook.stop)
-    await asyncio.to_thread(webhook.start)
+    try:
+        await asyncio.to_thread(webhook.start, f"--rules={file}")
+        await own_world.api.patch(REGISTRATION, {"webhooks": with_rules(before)})
+        await crds.install(own_world.api, load_rules("ours", TEN_LINES))
+        yield own_world
+    finally:
+        await own_world.api.patch(REGISTRATION, {"webhooks": before})
+        await asyncio.to_thread(webhook.stop)
+        await asyncio.to_thread(webhook.start)
 
 
 def with_rules(webhooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
