@@ -151,7 +151,7 @@ class ControlPlane:
                 "--concurrent-job-syncs=20",
                 "--concurrent-gc-syncs=40",
                 "--concurrent-namespace-syncs=20",
-                # kwok renews its leases seldom; see nodeLeaseDurationSeconds in stages.yaml.
+                # Nodes have no leases and touch their status every 10 to 15 minutes; see stages.yaml.
                 "--node-monitor-grace-period=1h",
                 f"--controllers=*,{','.join(f'-{name}' for name in _IDLE_CONTROLLERS)}",
                 "--profiling=false",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -119,6 +120,25 @@ async def test_a_node_is_ready_when_the_test_says_so(one: RunningCluster) -> Non
             return (await phases(world))["p"] == "Running"
 
         await world.wait_for(running, what="the pod runs once the node is ready")
+
+
+async def test_a_pod_that_is_bound_while_its_node_is_born_runs(one: RunningCluster) -> None:
+    """A fake kubelet must not overlook what comes before it has quite begun (kwok with node leases does)."""
+    async with world_in(one) as world:
+
+        async def born_with_pods(number: int) -> None:
+            node = await world.add_node(f"n{number}")
+            for pod in range(4):
+                await world.create(world.pod(f"p{number}-{pod}", scheduler=None, nodeName=node))
+
+        for first in range(0, 160, 8):
+            await asyncio.gather(*map(born_with_pods, range(first, first + 8)))
+
+        async def all_run() -> bool:
+            found = await phases(world)
+            return len(found) == 640 and set(found.values()) == {"Running"}
+
+        await world.wait_for(all_run, what="every pod runs")
 
 
 async def test_a_deleted_pod_goes_away(one: RunningCluster) -> None:

@@ -57,7 +57,7 @@ class World:
 
     # Nodes
 
-    async def node(
+    async def add_node(
         self,
         name: str,
         *,
@@ -70,7 +70,7 @@ class World:
         ready: bool = True,
         unschedulable: bool = False,
     ) -> str:
-        """Add a node for this test alone and wait until it can be used; its real name (`node_name(name)`)."""
+        """Add a node for this test alone; its real name (`node_name(name)`)."""
         real = self.node_name(name)
         await self.api.post(
             "/api/v1/nodes",
@@ -86,6 +86,11 @@ class World:
                 unschedulable=unschedulable,
             ),
         )
+        return real
+
+    async def node(self, name: str, *, ready: bool = True, **more: Any) -> str:
+        """Add a node as `add_node` does, and wait until it can be used; its real name."""
+        real = await self.add_node(name, ready=ready, **more)
         if ready:
             await self.until_ready(name)
         return real
