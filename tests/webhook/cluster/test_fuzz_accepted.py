@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -128,6 +129,8 @@ def without_labels(obj: Object) -> Object:
     return obj
 
 
+# About a minute where nothing else runs.
+@pytest.mark.timeout(900)
 @settings(max_examples=10_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(whole(), damages)
 async def test_what_is_accepted_without_us_is_accepted_with_us(
