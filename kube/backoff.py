@@ -47,12 +47,14 @@ async def persist(
     deadline_s: float,
     backoff: Backoff | None = None,
     worth_retrying: Callable[[BaseException], bool] = is_transient,
+    on_retry: Callable[[KubeError, float], None] | None = None,
     now_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
     """Call `attempt` until it works, fails for good, or `deadline_s` seconds have passed.
 
-    A Retry-After of the server is respected. Raises the last error.
+    A Retry-After of the server is respected. `on_retry` is told of each failure that is followed by another
+    attempt, and after how many seconds. Raises the last error.
     """
     waits = backoff or Backoff()
     end_s = now_s() + deadline_s
@@ -67,6 +69,8 @@ async def persist(
                 delay_s = max(delay_s, error.retry_after_s)
             if now_s() + delay_s >= end_s:
                 raise
+            if on_retry:
+                on_retry(error, delay_s)
             await sleep(delay_s)
 
 

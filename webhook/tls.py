@@ -167,12 +167,17 @@ async def _persist(
 ) -> T:
     """Try until the deadline; then say what is missing and what to do about it."""
     patience_s = min(ROLES_DEADLINE_S, settings.startup_deadline_s)
+
+    def say_that_it_waits(error: KubeError, delay_s: float) -> None:
+        _log.warning("waiting", needed=what, error=str(error), retry_in_seconds=round(delay_s, 2))
+
     try:
         return await persist(
             lambda: once_roles_are_read(attempt, deadline_s=patience_s),
             deadline_s=settings.startup_deadline_s,
             backoff=Backoff(most_s=5.0),
             worth_retrying=lambda error: is_transient(error) or isinstance(error, retry_also),
+            on_retry=say_that_it_waits,
         )
     except Forbidden as error:
         raise FluenceError(

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 Fluence = Callable[..., "subprocess.CompletedProcess[str]"]
-_DEADLINE_S = 60
+#: Longer than a process waits for its API server.
+_DEADLINE_S = 110
 
 
 def environment_without_settings() -> dict[str, str]:

@@ -98,9 +98,12 @@ def test_an_api_server_that_does_not_answer_is_named(fluence: Fluence, tmp_path:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     config = kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
-    told = sentence(fluence("scheduler", "--probe-port=0", f"--kubeconfig={config}"), 1)
+    ended = fluence("scheduler", "--probe-port=0", f"--kubeconfig={config}")
+    told = sentence(ended, 1)
     assert "no answer from the API server" in told
     assert str(port) in told
+    # A minute is long: it says at once what it waits for.
+    assert "waiting for the API server" in ended.stderr
 
 
 def test_a_taken_port_is_named_with_its_flag(fluence: Fluence) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from fluence.contract import FluenceError
 from kube.errors import Forbidden
@@ -39,8 +40,14 @@ async def test_a_server_that_is_just_starting_is_waited_for(scripted: Both) -> N
 
     api.script("GET", "/readyz", readyz)
     api.script("GET", POD_GROUPS, lambda _: {"items": []} if served else status(404))
-    await require_pod_groups(kube)
+    with capture_logs() as logs:
+        await require_pod_groups(kube)
     assert served
+    assert [(line["event"], line["log_level"]) for line in logs] == [
+        ("waiting for the API server", "warning")
+    ] * 2
+    assert logs[0]["error"] == "told"
+    assert 0 < logs[0]["retry_in_seconds"] <= 0.1
 
 
 async def test_a_missing_right_is_for_the_caller(scripted: Both) -> None:
