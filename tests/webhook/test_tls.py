@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from certs.authority import new_bundle
 from certs.bundle import Bundle, CertificateError, verify
@@ -185,11 +186,14 @@ async def test_nothing_is_written_where_the_authority_is_there(scripted: Script)
 
 
 async def test_a_registration_that_comes_late_is_waited_for(scripted: Script) -> None:
-    """Helm makes it after the Deployment."""
+    """Helm makes it after the Deployment; meanwhile the log says what is waited for."""
     api, kube = scripted
     api.script("GET", CONFIGURATION, in_turn(status(404), configuration("")))
     api.script("PATCH", CONFIGURATION, lambda _: {})
-    await tls.publish(kube, SETTINGS, b"PEM")
+    with capture_logs() as logs:
+        await tls.publish(kube, SETTINGS, b"PEM")
+    waits = [line["needed"] for line in logs if line["event"] == "waiting"]
+    assert waits == [f'mutatingwebhookconfigurations "{SETTINGS.webhook_configuration}"']
     assert api.count(f"PATCH {CONFIGURATION}") == 1
 
 
