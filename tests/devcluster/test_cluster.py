@@ -123,7 +123,7 @@ async def test_a_node_is_ready_when_the_test_says_so(one: RunningCluster) -> Non
 
 
 async def test_a_pod_that_is_bound_while_its_node_is_born_runs(one: RunningCluster) -> None:
-    """A fake kubelet overlooks nothing that comes before it has quite begun; see the options in stages.yaml."""
+    """A fake kubelet overlooks nothing that comes before it has quite begun (options in stages.yaml)."""
     async with world_in(one) as world:
 
         async def born_with_pods(number: int) -> None:
