@@ -5,6 +5,7 @@ COPY requirements/run.txt requirements/
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY fluence fluence
+COPY groups groups
 COPY kube kube
 COPY certs certs
 COPY webhook webhook

@@ -23,7 +23,7 @@ from bench.gangs import at_once, wait_for_service_account
 from devcluster import cluster as clusters
 from devcluster.progress import Say
 from devcluster.spec import ClusterSpec
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from kube.session import Kube
 
 JOB_PODS: Final = 1000

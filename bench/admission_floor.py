@@ -16,7 +16,7 @@ from typing import Any, Final
 import typer
 import uvloop
 
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 
 _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _UID: Final = re.compile(rb'"uid":"([^"]+)"')

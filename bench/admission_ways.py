@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from certs.authority import new_bundle
 from devcluster import ports
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from kube.errors import NotFound
 from kube.session import Kube
 

@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from fluence.contract import GROUP_LABEL, POD_GROUP_API_VERSION, POD_GROUP_PLURAL, SIZE_LABEL
-from kube.objects import ObjectMeta, WatchEvent
+from groups.contract import GROUP_LABEL, POD_GROUP_API_VERSION, POD_GROUP_PLURAL, SIZE_LABEL
+from groups.objects import ObjectMeta
+from kube.objects import WatchEvent
 from kube.session import Kube
 
 Way = Literal["ceiling", "native", "fluence"]

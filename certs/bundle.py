@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 
 class CertificateError(FluenceError):

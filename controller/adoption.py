@@ -11,18 +11,12 @@ from dataclasses import dataclass
 from controller.objects import Pod
 from controller.owners import Owner, Prospect
 from controller.sizes import Complaint, complaint_of
-from fluence.contract import (
-    GROUP_LABEL,
-    SIZE_LABEL,
-    ContractError,
-    EventReason,
-    check_group_name,
-    parse_group_size,
-)
-from fluence.workloads.adopt import PodIdentity, adopt
-from fluence.workloads.older import NOTHING, Told, read_older
-from fluence.workloads.rules import Rules
-from fluence.workloads.shapes import OwnerRef
+from groups.contract import GROUP_LABEL, SIZE_LABEL, EventReason, check_group_name, parse_group_size
+from groups.errors import ContractError
+from groups.workloads.adopt import PodIdentity, adopt
+from groups.workloads.older import NOTHING, Told, read_older
+from groups.workloads.rules import Rules
+from groups.workloads.shapes import OwnerRef
 
 
 @dataclass(frozen=True)

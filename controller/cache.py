@@ -19,9 +19,10 @@ from controller.lookup import OwnerLookup
 from controller.members import GroupState, Member
 from controller.objects import Pod
 from controller.owners import Owner
-from fluence.contract import GROUP_LABEL, Phase
-from fluence.workloads.rules import Rules
-from kube.objects import Key, OwnerReference, PodGroup
+from groups.contract import GROUP_LABEL, Phase
+from groups.objects import Key, OwnerReference, split_key
+from groups.podgroup import PodGroup
+from groups.workloads.rules import Rules
 from kube.reflector import Reflector
 
 #: Counts change in bursts, when a gang is bound, runs, ends: look once for many changes. A group that is
@@ -110,7 +111,7 @@ class GroupCache:
 
         Owners may have to be asked for; whatever changes meanwhile is part of what is returned.
         """
-        namespace = key.partition("/")[0]
+        namespace, _ = split_key(key)
         found: dict[str, Owner] = {}
         while missing := {ref.uid: ref for ref in self._references(key) if ref.uid not in found}:
             for uid, reference in missing.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube.objects import Key
+from groups.objects import Key
 
 
 class Links:

@@ -20,11 +20,11 @@ import structlog
 
 from controller.objects import AnyWorkload, Workload
 from controller.owners import Owner, describe, gone_owner, unknown_owner
-from fluence.contract import SCHEDULER_NAME
-from fluence.workloads.rules import Rule, Rules
-from fluence.workloads.shapes import OwnerRef
+from groups.contract import SCHEDULER_NAME
+from groups.objects import Key, OwnerReference
+from groups.workloads.rules import Rule, Rules
+from groups.workloads.shapes import OwnerRef
 from kube.errors import Forbidden, NotFound
-from kube.objects import Key, OwnerReference
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 

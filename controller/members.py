@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from controller.objects import Pod
 from controller.owners import Owner, Prospect
-from kube.objects import Key, PodGroup
+from groups.objects import Key, split_key
+from groups.podgroup import PodGroup
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class GroupState:
     @property
     def name(self) -> str:
         """The group's name, without its namespace."""
-        return self.key.partition("/")[2]
+        return split_key(self.key)[1]
 
     @property
     def all_owners(self) -> tuple[Owner, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Condition, ObjectMeta
+from groups.objects import Condition, ObjectMeta
 
 
 class _Struct(msgspec.Struct, frozen=True, rename="camel"):

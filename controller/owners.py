@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import msgspec
 
 from controller.objects import AnyWorkload, Workload
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, ContractError, parse_group_size
-from fluence.workloads.rules import Rule
-from fluence.workloads.shapes import lookup
-from fluence.workloads.sizing import count_members
-from kube.objects import OwnerReference
+from groups.contract import GROUP_LABEL, SIZE_LABEL, parse_group_size
+from groups.errors import ContractError
+from groups.objects import OwnerReference
+from groups.workloads.rules import Rule
+from groups.workloads.shapes import lookup
+from groups.workloads.sizing import count_members
 
 
 class Prospect(enum.StrEnum):

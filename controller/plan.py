@@ -17,15 +17,10 @@ from typing import Any
 from controller.members import Counts, GroupState, Member, count
 from controller.owners import Owner, Prospect
 from controller.sizes import Complaint, complaints, is_sound, min_member
-from fluence.contract import (
-    CREATED_BY_ANNOTATION,
-    CREATED_BY_CONTROLLER,
-    Phase,
-    format_micro_time,
-    is_group_name,
-    parse_time,
-)
-from kube.objects import OwnerReference, PodGroup, PodGroupStatus
+from groups.contract import CREATED_BY_ANNOTATION, CREATED_BY_CONTROLLER, Phase, is_group_name
+from groups.objects import OwnerReference, split_key
+from groups.podgroup import PodGroup, PodGroupStatus
+from groups.times import format_micro_time, parse_time
 
 #: A group that is older than this when we first see it gets its real age, to the second, as creationTime.
 _FRESH = dt.timedelta(seconds=5)
@@ -230,6 +225,6 @@ def _completed(state: GroupState, created: str, now: dt.datetime) -> str:
 
 def _occupants(state: GroupState) -> str:
     """The workloads whose pods fill the group, as scheduler-plugins writes them."""
-    namespace = state.key.partition("/")[0]
+    namespace, _ = split_key(state.key)
     names = {one.owner.reference.name for one in state.members if one.owner is not None}
     return ",".join(f"{namespace}/{name}" for name in sorted(names))

@@ -20,21 +20,19 @@ from controller.reconciler import Reconciler
 from controller.settings import ControllerSettings
 from controller.troubles import Troubles
 from controller.writer import Writer
-from fluence.contract import CREATED_BY_CONTROLLER
-from fluence.workloads.rules import Rules, builtin_rules
+from groups.contract import CREATED_BY_CONTROLLER
+from groups.objects import Key
+from groups.podgroup import CRD_MISSING, POD_GROUPS, PodGroup
+from groups.times import utc_now
+from groups.workloads.rules import Rules, builtin_rules
 from kube.events import EventRecorder
 from kube.leading import not_listed, watch_and_lead
 from kube.lease import Lease
-from kube.objects import Key, PodGroup
-from kube.podgroups import POD_GROUPS, require_pod_groups
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
+from kube.startup import require_collection
 
 log = structlog.get_logger(__name__)
-
-
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 class ControllerProcess:
@@ -46,7 +44,7 @@ class ControllerProcess:
         settings: ControllerSettings,
         *,
         rules: Rules | None = None,
-        utc_now: Callable[[], dt.datetime] = _utc_now,
+        utc_now: Callable[[], dt.datetime] = utc_now,
     ) -> None:
         self._kube = kube
         self._settings = settings
@@ -103,7 +101,7 @@ class ControllerProcess:
 
     async def run(self) -> None:
         """Keep PodGroups until cancelled; a group with LeaseLost when another process may have taken over."""
-        await require_pod_groups(self._kube)
+        await require_collection(self._kube, POD_GROUPS, missing=CRD_MISSING)
         await watch_and_lead(self._reflectors, self._lease, self._lead, self._lookup.run())
 
     async def _lead(self) -> None:

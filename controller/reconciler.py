@@ -21,10 +21,12 @@ from controller.plan import Plan, plan
 from controller.sizes import Complaint
 from controller.troubles import Troubles
 from controller.writer import Writer
-from fluence.workloads.rules import Rules
+from groups.objects import Key
+from groups.podgroup import PodGroup
+from groups.times import utc_now
+from groups.workloads.rules import Rules
 from kube.errors import KubeError
 from kube.events import EventRecorder, ObjectReference
-from kube.objects import Key, PodGroup
 from kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -32,10 +34,6 @@ log = structlog.get_logger(__name__)
 #: Create, update, status: a plan that is not done after so many rounds is looked at again later.
 _MOST_ROUNDS: Final = 4
 _ADOPTERS: Final = 4
-
-
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 class Reconciler:
@@ -53,7 +51,7 @@ class Reconciler:
         rules: Rules,
         *,
         troubles: Troubles | None = None,
-        utc_now: Callable[[], dt.datetime] = _utc_now,
+        utc_now: Callable[[], dt.datetime] = utc_now,
     ) -> None:
         self._cache = cache
         self._writer = writer

@@ -1,7 +1,7 @@
 """How many members a group needs, from the labels of its pods or the objects behind them: pure.
 
 Owns: rules A3, A4 and A8 as far as they concern pods that exist already. Does not own: how a workload is
-counted (`fluence.workloads.sizing`).
+counted (`groups.workloads.sizing`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from controller.members import GroupState, Member
 from controller.objects import Pod
-from fluence.contract import (
+from groups.contract import (
     GROUP_LABEL,
     MIN_MEMBER_ANNOTATION,
     SIZE_LABEL,
-    ContractError,
     EventReason,
     check_group_name,
     parse_group_size,
 )
-from kube.objects import PodGroup
+from groups.errors import ContractError
+from groups.podgroup import PodGroup
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,16 @@ import msgspec
 from controller import metrics
 from controller.objects import Pod
 from controller.plan import Wanted
-from fluence.contract import (
+from groups.contract import (
     CREATED_BY_ANNOTATION,
     CREATED_BY_CONTROLLER,
     MIN_MEMBER_ANNOTATION,
     POD_GROUP_API_VERSION,
 )
+from groups.objects import Key, split_key
+from groups.podgroup import PodGroup, pod_groups_of
 from kube.errors import Conflict, KubeError, NotFound
 from kube.lease import LeaseLost
-from kube.objects import Key, PodGroup
-from kube.podgroups import pod_groups_of
 from kube.session import Kube
 
 #: Written once. A write of these must not rest on an old copy of the object (case C42).
@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(PodGroup).decode
 
 
 def _path(key: Key) -> str:
-    namespace, _, name = key.partition("/")
+    namespace, name = split_key(key)
     return f"{pod_groups_of(namespace)}/{name}"
 
 
@@ -47,7 +47,7 @@ class Writer:
 
     async def create(self, key: Key, wanted: Wanted) -> PodGroup:
         """Make a PodGroup, or return the one that somebody else has just made (case C41)."""
-        namespace, _, name = key.partition("/")
+        namespace, name = split_key(key)
         body = {
             "apiVersion": POD_GROUP_API_VERSION,
             "kind": "PodGroup",

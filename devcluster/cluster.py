@@ -29,7 +29,7 @@ from devcluster.locks import locked
 from devcluster.paths import ROOT, ClusterFolder
 from devcluster.progress import Heartbeat, Say, duration, silent
 from devcluster.spec import DEFAULT_NAME, ClusterSpec
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 _DOWN_DEADLINE_S: Final = 30.0
 _POLL_S: Final = 0.02

@@ -18,7 +18,7 @@ from devcluster.paths import ClusterFolder
 from devcluster.programs import KUBERNETES_VERSIONS
 from devcluster.progress import to_stderr
 from devcluster.spec import DEFAULT_NAME, ClusterSpec
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 app = typer.Typer(
     name="python -m devcluster",

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from devcluster.errors import DevclusterError
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 Request = dict[str, Any]
 Handler = Callable[[Request], Awaitable[Any]]

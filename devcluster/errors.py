@@ -1,6 +1,6 @@
 """Errors of the development cluster: each is one sentence for the person at the terminal."""
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 
 class DevclusterError(FluenceError):

@@ -29,7 +29,7 @@ from devcluster.locks import try_lock
 from devcluster.paths import ClusterFolder
 from devcluster.processes import Processes
 from devcluster.spec import ClusterSpec
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 _PORT_ATTEMPTS: Final = 3
 _PROBE_TIMEOUT_S: Final = 2.0

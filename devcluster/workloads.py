@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from fluence.contract import ANNOTATION_PREFIX
+from groups.contract import ANNOTATION_PREFIX
 
 #: How long a pod runs: a Go duration such as `500ms`, `2s`, `1m`.
 RUN_ANNOTATION: Final = ANNOTATION_PREFIX + "devcluster-run"

@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 log = structlog.get_logger(__name__)
 

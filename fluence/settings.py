@@ -27,7 +27,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from fluence.contract import SCHEDULER_NAME, FluenceError
+from groups.contract import SCHEDULER_NAME
+from groups.errors import FluenceError
 
 PREFIX: Final = "FLUENCE_"
 #: Variables with this prefix steer the tests of this project and are never settings.

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 
 class KubeError(FluenceError):

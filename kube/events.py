@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 import structlog
 
-from fluence.contract import format_micro_time
+from groups.times import format_micro_time, utc_now
 from kube import metrics
 from kube.backoff import persist
 from kube.errors import Conflict, KubeError, NotFound
@@ -70,10 +70,6 @@ def cut_note(note: str) -> str:
     return raw[: MAX_NOTE_BYTES - 4].decode(errors="ignore") + " ..."
 
 
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
 async def _at_once() -> None:
     """The default turn: nothing to wait for."""
 
@@ -94,7 +90,7 @@ class EventRecorder:
         capacity: int = 10_000,
         workers: int = 4,
         my_turn: Callable[[], Awaitable[None]] = _at_once,
-        utc_now: Callable[[], dt.datetime] = _utc_now,
+        utc_now: Callable[[], dt.datetime] = utc_now,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube

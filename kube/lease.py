@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from fluence.contract import format_micro_time
+from groups.times import format_micro_time, utc_now
 from kube import metrics
 from kube.backoff import Backoff
 from kube.errors import Forbidden, KubeError, NotFound
@@ -51,10 +51,6 @@ class _Lease(msgspec.Struct, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
 class Lease:
     """One lease and our claim to it."""
 
@@ -67,7 +63,7 @@ class Lease:
         *,
         duration_s: int = 15,
         now_s: Callable[[], float] = time.monotonic,
-        utc_now: Callable[[], dt.datetime] = _utc_now,
+        utc_now: Callable[[], dt.datetime] = utc_now,
     ) -> None:
         self.name = name
         self.identity = identity

@@ -21,10 +21,11 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 import structlog
 
+from groups.objects import Key
 from kube import metrics
 from kube.backoff import Backoff
 from kube.errors import ApiError, Forbidden, Gone, KubeError, error_of
-from kube.objects import Key, ListPage, Resource, WatchEvent
+from kube.objects import ListPage, Resource, WatchEvent
 from kube.session import Kube
 
 R = TypeVar("R", bound=Resource)

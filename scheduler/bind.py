@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 import structlog
 
+from groups.objects import Key
 from kube.backoff import Backoff, persist
 from kube.errors import ApiError, Conflict, KubeError, NotFound, Unreachable
-from kube.objects import Key
 from kube.session import Kube
 from scheduler import metrics
 from scheduler.objects import Pod

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from fluence.contract import FluenceError
-from kube.objects import Key, PodGroup
+from groups.errors import FluenceError
+from groups.objects import Key, split_key
+from groups.podgroup import PodGroup
 from kube.reflector import Reflector
 from scheduler.decode import constraints_of, node_of, repulsions_of, requests_of, unsupported_rules
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
@@ -82,7 +83,7 @@ class ClusterCache:
             standing.key,
             [self._member(pod) for pod in standing.candidates],
             needed=standing.needed,
-            namespace=standing.key.partition("/")[0],
+            namespace=split_key(standing.key)[0],
             counted=standing.settled,
         )
 

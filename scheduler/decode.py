@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kube.objects import Condition
+from groups.objects import Condition
 from scheduler import objects as api
 from scheduler_core.constraints import (
     NodeConstraints,

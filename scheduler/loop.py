@@ -18,9 +18,9 @@ from typing import Final
 
 import structlog
 
-from fluence.contract import ConditionReason, Why
+from groups.contract import ConditionReason, Why
+from groups.objects import Key
 from kube.backoff import Backoff
-from kube.objects import Key
 from scheduler import metrics
 from scheduler.bind import Binder, GangBinding
 from scheduler.cache import ClusterCache

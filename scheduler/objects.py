@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Condition, ObjectMeta
+from groups.objects import Condition, ObjectMeta
 
 Quantities = dict[str, str]
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from groups.objects import Key
+from groups.podgroup import CRD_MISSING, POD_GROUPS, PodGroup
 from kube.events import EventRecorder
 from kube.leading import not_listed, watch_and_lead
 from kube.lease import Lease
-from kube.objects import Key, PodGroup
-from kube.podgroups import POD_GROUPS, require_pod_groups
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
+from kube.startup import require_collection
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
 from scheduler.loop import SchedulingLoop
@@ -93,7 +94,7 @@ class SchedulerProcess:
 
     async def run(self) -> None:
         """Schedule until cancelled; a group with LeaseLost when another process may have taken over."""
-        await require_pod_groups(self._kube)
+        await require_collection(self._kube, POD_GROUPS, missing=CRD_MISSING)
         await watch_and_lead(self._reflectors, self._lease, self._lead)
 
     async def _lead(self) -> None:

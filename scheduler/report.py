@@ -15,17 +15,13 @@ from typing import Any, Final
 
 import structlog
 
-from fluence.contract import (
-    GROUP_SCHEDULED_CONDITION,
-    ConditionReason,
-    EventReason,
-    Why,
-)
+from groups.contract import GROUP_SCHEDULED_CONDITION, ConditionReason, EventReason, Why
+from groups.objects import Condition
+from groups.podgroup import PodGroup, pod_groups_of
+from groups.times import utc_now
 from kube.backoff import persist
 from kube.errors import Conflict, KubeError, NotFound
 from kube.events import EventRecorder, ObjectReference
-from kube.objects import Condition, PodGroup
-from kube.podgroups import pod_groups_of
 from kube.session import Kube
 from scheduler import metrics
 from scheduler.objects import Pod
@@ -39,10 +35,6 @@ _REFRESH_S: Final = 60.0
 _WORKERS: Final = 4
 _DEADLINE_S: Final = 30.0
 _REMEMBERED: Final = 50_000
-
-
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 class StatusWriter:
@@ -116,7 +108,7 @@ class Reporter:
     """Turns decisions into conditions and events."""
 
     def __init__(
-        self, writer: StatusWriter, recorder: EventRecorder, utc_now: Callable[[], dt.datetime] = _utc_now
+        self, writer: StatusWriter, recorder: EventRecorder, utc_now: Callable[[], dt.datetime] = utc_now
     ) -> None:
         self._writer = writer
         self._recorder = recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fluence.contract import SCHEDULER_NAME
+from groups.contract import SCHEDULER_NAME
 
 
 @dataclass(frozen=True)

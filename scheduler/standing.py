@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from fluence.contract import GROUP_LABEL, Why, format_micro_time, parse_time
-from kube.objects import Key, PodGroup
+from groups.contract import GROUP_LABEL, Why
+from groups.objects import Key, split_key
+from groups.podgroup import PodGroup
+from groups.times import format_micro_time, parse_time
 from scheduler.objects import Pod
 
 
@@ -77,7 +79,7 @@ def examine(key: Key, group: PodGroup | None, members: Iterable[Pod], assumed: C
     standing = Standing(key, minimum, settled, tuple(candidates))
     if not candidates:
         return standing
-    name = key.partition("/")[2]
+    _, name = split_key(key)
     if group is None or group.metadata.deletion_timestamp is not None:
         return _waits(standing, Why.WAITING_FOR_GROUP, f"waiting for PodGroup {name}: it does not exist yet")
     if standing.needed and gated:

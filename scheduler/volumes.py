@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kube.objects import Key
+from groups.objects import Key
 from scheduler.objects import PersistentVolume, Pod, VolumeClaim
 
 _ZONE_LABELS: Final = (

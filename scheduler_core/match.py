@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluence.contract import Why
+from groups.contract import Why
 from scheduler_core.constraints import Repulsion, Shape
 from scheduler_core.eligibility import Eligibility
 from scheduler_core.gang import Gang, Member, Placement

@@ -10,7 +10,7 @@ import functools
 import re
 from typing import Final
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 #: Amounts end here, so that the difference of two still fits an int64 (Kubernetes itself caps at 2^63-1).
 LIMIT: Final = 2**62

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fluence.contract import Why
+from groups.contract import Why
 from scheduler_core import quantity
 from scheduler_core.constraints import Requests
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from fluence.workloads.rules import Rule
-from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
+from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.workloads.rules import Rule
+from groups.workloads.shapes import EACH_ITEM, WILDCARDS
 
 #: What `contract.is_group_name` accepts; the length of a label value is the API server's own rule.
 GROUP_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"

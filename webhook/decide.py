@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fluence.contract import SCHEDULER_NAME, ContractError
-from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.shapes import Place, controller_of, lookup, mapping, show_path, text
-from fluence.workloads.sizing import opted_in, parts_of
+from groups.contract import SCHEDULER_NAME
+from groups.errors import ContractError
+from groups.workloads.rules import Rule, Rules, builtin_rules
+from groups.workloads.shapes import Place, controller_of, lookup, mapping, show_path, text
+from groups.workloads.sizing import opted_in, parts_of
 from webhook.labels import Labelled, Reading, label_parts, read_labels
 from webhook.models import AdmissionRequest
 from webhook.patch import Operation, add_labels

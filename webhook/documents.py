@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 
 class ManifestError(FluenceError):

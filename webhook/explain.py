@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fluence.workloads.rules import Rule, Rules
-from fluence.workloads.schema import Count
-from fluence.workloads.shapes import WILDCARDS, Place, bind, lookup, show_path
-from fluence.workloads.sizing import evaluate, gang_size, holds, is_gang
+from groups.workloads.rules import Rule, Rules
+from groups.workloads.schema import Count
+from groups.workloads.shapes import WILDCARDS, Place, bind, lookup, show_path
+from groups.workloads.sizing import evaluate, gang_size, holds, is_gang
 from webhook.decide import Judgement, Policy, judge
 from webhook.documents import items_of
 from webhook.labels import COUNTED, Labelled

@@ -13,20 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fluence.contract import (
-    GROUP_LABEL,
-    SIZE_LABEL,
-    ContractError,
-    check_group_name,
-    parse_group_size,
-    workload_group_name,
-)
-from fluence.workloads.adopt import adopt, identify, workload_group
-from fluence.workloads.older import read_older
-from fluence.workloads.rules import Rule, Rules
-from fluence.workloads.schema import OlderLabel
-from fluence.workloads.shapes import Place, controller_of, lookup, mapping
-from fluence.workloads.sizing import Part, gang_size, is_gang
+from groups.contract import GROUP_LABEL, SIZE_LABEL, check_group_name, parse_group_size
+from groups.errors import ContractError
+from groups.names import workload_group_name
+from groups.workloads.adopt import adopt, identify, workload_group
+from groups.workloads.older import read_older
+from groups.workloads.rules import Rule, Rules
+from groups.workloads.schema import OlderLabel
+from groups.workloads.shapes import Place, controller_of, lookup, mapping
+from groups.workloads.sizing import Part, gang_size, is_gang
 
 _SHOWN: Final = 80
 NAMED: Final = "named by default (A1)"

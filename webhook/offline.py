@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonpatch
 
-from fluence.workloads.shapes import lookup, mapping, text
+from groups.workloads.shapes import lookup, mapping, text
 from webhook.decide import Policy, decide
 from webhook.documents import items_of
 from webhook.models import AdmissionRequest, GroupVersionKind

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from fluence.workloads.shapes import Place, lookup
+from groups.workloads.shapes import Place, lookup
 
 
 class Operation(TypedDict):

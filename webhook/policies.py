@@ -16,16 +16,10 @@ from typing import Any, Final
 
 import yaml
 
-from fluence.contract import (
-    GROUP_LABEL,
-    SCHEDULER_NAME,
-    SIZE_LABEL,
-    FluenceError,
-    check_group_name,
-    parse_group_size,
-)
-from fluence.workloads.rules import Rule, Rules, builtin_rules, read_rules
-from fluence.workloads.shapes import WILDCARDS
+from groups.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL, check_group_name, parse_group_size
+from groups.errors import FluenceError
+from groups.workloads.rules import Rule, Rules, builtin_rules, read_rules
+from groups.workloads.shapes import WILDCARDS
 from webhook import policy_expressions as cel
 from webhook.conditions import condition
 from webhook.decide import SYSTEM_NAMESPACES
@@ -36,7 +30,7 @@ MISTAKES: Final = f"mistakes.{WEBHOOK_DOMAIN}"
 _API_VERSION: Final = "admissionregistration.k8s.io/v1"
 _HEAD: Final = """\
 # Fluence's labels without a webhook, for Kubernetes 1.36 and newer: README.md tells when to use it.
-# Generated from fluence/workloads/table/ by `python -m webhook.policies`: change the table of rules, not
+# Generated from groups/workloads/table/ by `python -m webhook.policies`: change the table of rules, not
 # this file. Another scheduler name, release namespace or table: `python -m webhook.policies --help`.
 """
 

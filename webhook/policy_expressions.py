@@ -12,17 +12,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from fluence.contract import (
-    GROUP_LABEL,
-    MAX_GROUP_SIZE,
-    MAX_LABEL_LENGTH,
-    SIZE_LABEL,
-    ContractError,
-    pod_group_name,
-)
-from fluence.workloads.rules import Rule, Rules
-from fluence.workloads.schema import Condition, Count, LeaveAlone, OlderLabel
-from fluence.workloads.shapes import EACH_ITEM, WILDCARDS
+from groups.contract import GROUP_LABEL, MAX_GROUP_SIZE, MAX_LABEL_LENGTH, SIZE_LABEL
+from groups.errors import ContractError
+from groups.names import pod_group_name
+from groups.workloads.rules import Rule, Rules
+from groups.workloads.schema import Condition, Count, LeaveAlone, OlderLabel
+from groups.workloads.shapes import EACH_ITEM, WILDCARDS
 from webhook.conditions import GROUP_PATTERN
 
 #: Ten digits may exceed an int32, which is asked separately.

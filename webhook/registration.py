@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from fluence.workloads.rules import Rule, Rules, builtin_rules
+from groups.workloads.rules import Rule, Rules, builtin_rules
 from webhook.conditions import condition
 from webhook.decide import SYSTEM_NAMESPACES
 
@@ -122,7 +122,7 @@ def webhooks(
 
 _HEAD: Final = """\
 {{- /*
-Generated from fluence/workloads/table/ by `python -m webhook.registration`: change the table of
+Generated from groups/workloads/table/ by `python -m webhook.registration`: change the table of
 rules, not this file. The caBundle is written by the webhook itself once it serves.
 */ -}}
 {{- define "fluence.webhookCommon" -}}

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from webhook.decide import Decision
 from webhook.models import (
     API_VERSION,

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator
 import structlog
 import uvicorn
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from kube.session import Kube
 from webhook import tls
 from webhook.app import Readiness, create_app

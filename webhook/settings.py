@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fluence.contract import SCHEDULER_NAME
-from fluence.workloads.rules import Rules, builtin_rules
+from groups.contract import SCHEDULER_NAME
+from groups.workloads.rules import Rules, builtin_rules
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 
 

@@ -20,7 +20,7 @@ import structlog
 
 from certs.authority import new_bundle
 from certs.bundle import Bundle, CertificateError, expires, verify
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from kube.backoff import ROLES_DEADLINE_S, Backoff, once_roles_are_read, persist
 from kube.errors import Conflict, Forbidden, KubeError, NotFound, is_transient
 from kube.session import Kube

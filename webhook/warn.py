@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fluence.contract import SIZE_LABEL
-from fluence.workloads.rules import Rule
-from fluence.workloads.sizing import holds
+from groups.contract import SIZE_LABEL
+from groups.workloads.rules import Rule
+from groups.workloads.sizing import holds
 from webhook.labels import NAMED, Labelled
 
 LENGTH: Final = 120

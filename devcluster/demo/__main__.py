@@ -17,7 +17,8 @@ from devcluster.demo import observe, show
 from devcluster.nodes import create_nodes, node_object
 from devcluster.progress import to_stderr
 from devcluster.spec import ClusterSpec
-from fluence.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL, FluenceError
+from groups.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL
+from groups.errors import FluenceError
 
 _MANIFESTS: Final = Path(__file__).with_name("manifests.yaml")
 _SOON_S: Final = 30.0

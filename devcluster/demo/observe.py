@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from devcluster.api import Api, Object
-from fluence.contract import GROUP_LABEL, POD_GROUP_API_VERSION, SIZE_LABEL
+from groups.contract import GROUP_LABEL, POD_GROUP_API_VERSION, SIZE_LABEL
 
 NAMESPACE: Final = "default"
 

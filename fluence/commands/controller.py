@@ -25,7 +25,7 @@ def controller(settings: ControllerSettings) -> None:
     import controller.settings
     from controller.process import ControllerProcess
     from fluence.commands.process import identity, run_process, run_terms
-    from fluence.workloads.rules import read_rules
+    from groups.workloads.rules import read_rules
     from kube.session import Kube
 
     told = controller.settings.ControllerSettings(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fluence.contract import FluenceError
 from fluence.settings import SettingsError
+from groups.errors import FluenceError
 
 FAILED = 1
 BAD_USAGE = 2

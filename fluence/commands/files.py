@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 
 _STDIN: Final = "-"
 

@@ -9,8 +9,9 @@ import typer
 
 from fluence.commands.files import read_text
 from fluence.commands.rules import RulesOption
-from fluence.contract import SCHEDULER_NAME, FluenceError
-from fluence.workloads.rules import read_rules
+from groups.contract import SCHEDULER_NAME
+from groups.errors import FluenceError
+from groups.workloads.rules import read_rules
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 from webhook.documents import Document, read_documents, write_documents
 from webhook.offline import label_object

@@ -17,9 +17,9 @@ import structlog
 import uvloop
 
 from fluence import logs
-from fluence.contract import FluenceError
 from fluence.probes import Probes
 from fluence.settings import Settings
+from groups.errors import FluenceError
 from kube.errors import Forbidden, Unauthorized, Unreachable
 from kube.lease import LeaseLost
 

@@ -10,8 +10,8 @@ import typer
 import yaml
 
 from fluence.commands.files import read_text
-from fluence.contract import SCHEDULER_NAME
-from fluence.workloads.rules import Rule, Rules, builtin_rules, read_rules, read_rules_file
+from groups.contract import SCHEDULER_NAME
+from groups.workloads.rules import Rule, Rules, builtin_rules, read_rules, read_rules_file
 from webhook.decide import SYSTEM_NAMESPACES, Policy
 from webhook.documents import read_documents
 from webhook.explain import explain as explain_object

@@ -28,7 +28,7 @@ def webhook(settings: WebhookSettings) -> None:
     import webhook.server
     import webhook.settings
     from fluence.commands.process import run_process
-    from fluence.workloads.rules import read_rules
+    from groups.workloads.rules import read_rules
     from webhook.app import Readiness
 
     told = webhook.settings.WebhookSettings(

@@ -1,8 +1,8 @@
 """What ends in a sentence, and what needs its trace."""
 
 from fluence.commands.errors import exit_code, sentences
-from fluence.contract import ContractError, FluenceError
 from fluence.settings import SettingsError
+from groups.errors import ContractError, FluenceError
 
 
 def test_an_error_of_ours_is_its_sentence_on_one_line() -> None:

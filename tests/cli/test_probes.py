@@ -5,8 +5,8 @@ import socket
 import aiohttp
 import pytest
 
-from fluence.contract import FluenceError
 from fluence.probes import Probes
+from groups.errors import FluenceError
 
 
 async def get(probes: Probes, path: str) -> tuple[int, str]:

@@ -12,14 +12,15 @@ from controller.members import GroupState, Member
 from controller.objects import Pod, PodSpec, PodStatus
 from controller.owners import Owner, Prospect
 from controller.plan import Plan, Wanted, plan
-from fluence.contract import (
+from groups.contract import (
     CREATED_BY_ANNOTATION,
     CREATED_BY_CONTROLLER,
     GROUP_LABEL,
     MIN_MEMBER_ANNOTATION,
     SIZE_LABEL,
 )
-from kube.objects import Key, ObjectMeta, OwnerReference, PodGroup, PodGroupSpec, PodGroupStatus
+from groups.objects import Key, ObjectMeta, OwnerReference
+from groups.podgroup import PodGroup, PodGroupSpec, PodGroupStatus
 
 KEY = Key("ns/g")
 NOW = dt.datetime(2024, 2, 18, 1, 2, 3, 5, tzinfo=dt.UTC)

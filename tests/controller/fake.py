@@ -12,7 +12,7 @@ from aiohttp import web
 
 from controller.process import ControllerProcess
 from controller.settings import ControllerSettings
-from fluence.contract import (
+from groups.contract import (
     CREATED_BY_ANNOTATION,
     CREATED_BY_CONTROLLER,
     GROUP_LABEL,

@@ -8,8 +8,8 @@ from controller.adoption import Labelling, label_pod
 from controller.objects import Pod
 from controller.owners import Owner, Prospect, unknown_owner
 from controller.sizes import Complaint
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, EventReason
-from fluence.workloads.rules import builtin_rules
+from groups.contract import GROUP_LABEL, SIZE_LABEL, EventReason
+from groups.workloads.rules import builtin_rules
 from tests.controller.builders import job, pod, reference
 
 RULES = builtin_rules()

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from controller.cache import REFRESH_S, GroupCache
 from controller.lookup import OwnerLookup
 from controller.objects import Pod, PodSpec, Workload
-from fluence.workloads.rules import builtin_rules
-from kube.objects import Key, ObjectMeta, OwnerReference, PodGroup
+from groups.objects import Key, ObjectMeta, OwnerReference
+from groups.podgroup import PodGroup
+from groups.workloads.rules import builtin_rules
 from kube.reflector import Collection, Reflector
 from tests.controller.builders import KEY, NOW, made, pod, reference
 

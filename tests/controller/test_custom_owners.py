@@ -11,10 +11,10 @@ import pytest
 from controller.lookup import OwnerLookup
 from controller.objects import AnyWorkload
 from controller.owners import Owner, Prospect, describe
-from fluence.contract import SIZE_LABEL
-from fluence.workloads.rules import builtin_rules
+from groups.contract import SIZE_LABEL
+from groups.objects import OwnerReference
+from groups.workloads.rules import builtin_rules
 from kube.errors import Forbidden, NotFound
-from kube.objects import OwnerReference
 from tests.webhook.manifests import foreign, jobset, mpijob, parallel, ray_cluster
 
 RULES = builtin_rules()

@@ -12,7 +12,8 @@ from controller.plan import Wanted
 from controller.process import ControllerProcess
 from controller.settings import ControllerSettings
 from controller.writer import Writer
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, FluenceError
+from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.errors import FluenceError
 from kube.lease import LeaseLost
 from kube.session import Kube
 from tests.controller.builders import KEY, made

@@ -9,8 +9,8 @@ import pytest
 
 from controller.objects import Workload
 from controller.owners import Owner, Prospect, describe
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from fluence.workloads.rules import builtin_rules
+from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.workloads.rules import builtin_rules
 from tests.controller.builders import reference
 
 _GROUPS = {"Job": "batch"}

@@ -11,8 +11,9 @@ import pytest
 from controller.members import GroupState, Member
 from controller.owners import Owner, Prospect
 from controller.plan import plan
-from fluence.contract import SIZE_LABEL, EventReason
-from kube.objects import Key, OwnerReference, PodGroupStatus
+from groups.contract import SIZE_LABEL, EventReason
+from groups.objects import Key, OwnerReference
+from groups.podgroup import PodGroupStatus
 from tests.controller.builders import (
     KEY,
     NOW,

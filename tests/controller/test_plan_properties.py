@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from controller.members import GroupState, Member, count
 from controller.owners import Owner, Prospect
 from controller.plan import is_ours, plan
-from kube.objects import OwnerReference, PodGroup
+from groups.objects import OwnerReference
+from groups.podgroup import PodGroup
 from tests.controller.builders import KEY, NOW, made, members, pod, reference, settle, state
 
 PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown", ""])

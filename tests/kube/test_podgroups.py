@@ -6,10 +6,11 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
+from groups.podgroup import CRD_MISSING, POD_GROUPS, pod_groups_of
 from kube.errors import Forbidden
-from kube.podgroups import POD_GROUPS, pod_groups_of, require_pod_groups
 from kube.session import Kube
+from kube.startup import require_collection
 from tests.support.fake_api import FakeApi
 
 Both = tuple[FakeApi, Kube]
@@ -24,7 +25,7 @@ async def test_a_missing_crd_is_named_with_what_to_do(scripted: Both) -> None:
     api.script("GET", POD_GROUPS, lambda _: status(404))
     api.script("GET", "/readyz", lambda _: web.Response(text="ok"))
     with pytest.raises(FluenceError, match=r"podgroups\.scheduling\.x-k8s\.io is not installed: install"):
-        await require_pod_groups(kube)
+        await require_collection(kube, POD_GROUPS, missing=CRD_MISSING)
 
 
 async def test_a_server_that_is_just_starting_is_waited_for(scripted: Both) -> None:
@@ -41,7 +42,7 @@ async def test_a_server_that_is_just_starting_is_waited_for(scripted: Both) -> N
     api.script("GET", "/readyz", readyz)
     api.script("GET", POD_GROUPS, lambda _: {"items": []} if served else status(404))
     with capture_logs() as logs:
-        await require_pod_groups(kube)
+        await require_collection(kube, POD_GROUPS, missing=CRD_MISSING)
     assert served
     assert [(line["event"], line["log_level"]) for line in logs] == [
         ("waiting for the API server", "warning")
@@ -54,7 +55,7 @@ async def test_a_missing_right_is_for_the_caller(scripted: Both) -> None:
     api, kube = scripted
     api.script("GET", POD_GROUPS, lambda _: status(403))
     with pytest.raises(Forbidden):
-        await require_pod_groups(kube, roles_deadline_s=0.2)
+        await require_collection(kube, POD_GROUPS, missing=CRD_MISSING, roles_deadline_s=0.2)
 
 
 async def test_a_server_that_has_not_read_its_roles_yet_is_waited_for(scripted: Both) -> None:
@@ -62,7 +63,7 @@ async def test_a_server_that_has_not_read_its_roles_yet_is_waited_for(scripted: 
     api, kube = scripted
     answers = iter([status(403), status(403)])
     api.script("GET", POD_GROUPS, lambda _: next(answers, {"items": []}))
-    await require_pod_groups(kube)
+    await require_collection(kube, POD_GROUPS, missing=CRD_MISSING)
     assert next(answers, None) is None
 
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from groups.objects import ObjectMeta
 from kube.backoff import Backoff
-from kube.objects import ObjectMeta
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 from tests.support.fake_api import FakeApi, bookmark, event, gone, pod

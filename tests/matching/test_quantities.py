@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from scheduler_core import quantity
 
 EXACT = Context(prec=400)

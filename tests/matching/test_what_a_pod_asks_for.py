@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from scheduler_core.requests import ContainerRequest, capacity, pod_requests
 
 MI = 1 << 20

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from fluence.contract import Why
+from groups.contract import Why
 from scheduler_core.constraints import NodeConstraints, Shape, Taint
 from scheduler_core.gang import Gang
 from scheduler_core.match import match

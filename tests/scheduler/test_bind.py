@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kube.objects import Key, ObjectMeta
+from groups.objects import Key, ObjectMeta
 from kube.session import Kube
 from scheduler.bind import Binder, GangBinding
 from scheduler.objects import Pod

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.objects import Key
+from groups.objects import Key
 from scheduler.decode import node_of, repulsions_of, requests_of, unsupported_rules
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
 from scheduler.volumes import unsupported_volumes

@@ -10,9 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from fluence.contract import Why
+from groups.contract import Why
+from groups.objects import Key, ObjectMeta
 from kube.events import EventRecorder
-from kube.objects import Key, ObjectMeta
 from kube.session import Kube
 from scheduler.objects import Pod
 from scheduler.report import Reporter, StatusWriter

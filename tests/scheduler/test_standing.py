@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluence.contract import GROUP_LABEL, Why
-from kube.objects import Key, ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
+from groups.contract import GROUP_LABEL, Why
+from groups.objects import Key, ObjectMeta
+from groups.podgroup import PodGroup, PodGroupSpec, PodGroupStatus
 from scheduler.objects import Pod, PodSpec, PodStatus
 from scheduler.standing import examine, group_of, queue_order
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from devcluster.api import ApiFailure, Object
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 
 if TYPE_CHECKING:
     from tests.support.world import World

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from devcluster.api import Api, Object
-from fluence.contract import GROUP_LABEL
+from groups.contract import GROUP_LABEL
 
 
 @dataclass

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from devcluster.workloads import Outcome, run_annotations
-from fluence.contract import GROUP_LABEL, POD_GROUP_API_VERSION, SCHEDULER_NAME, SIZE_LABEL
+from groups.contract import GROUP_LABEL, POD_GROUP_API_VERSION, SCHEDULER_NAME, SIZE_LABEL
 
 Object = dict[str, Any]
 

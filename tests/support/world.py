@@ -21,7 +21,7 @@ from devcluster.api import Api, ApiFailure, Object
 from devcluster.cluster import RunningCluster
 from devcluster.nodes import node_object
 from devcluster.workloads import READY_ANNOTATION, Outcome, run_annotations
-from fluence.contract import GROUP_LABEL, POD_GROUP_API_VERSION
+from groups.contract import GROUP_LABEL, POD_GROUP_API_VERSION
 from tests.support import describe, objects
 from tests.support.history import History
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
-from fluence.workloads.rules import Rule, builtin_rules
-from fluence.workloads.shapes import EACH_ITEM, WILDCARDS, Path
+from groups.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
+from groups.workloads.rules import Rule, builtin_rules
+from groups.workloads.shapes import EACH_ITEM, WILDCARDS, Path
 from tests.webhook.reviews import pod_spec
 
 PG, SZ = GROUP_LABEL, SIZE_LABEL

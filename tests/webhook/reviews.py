@@ -9,7 +9,7 @@ import jsonpatch
 import msgspec
 from hypothesis import strategies as st
 
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from webhook.decide import Decision, Policy, decide
 from webhook.models import AdmissionRequest, GroupVersionKind
 

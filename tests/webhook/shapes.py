@@ -13,9 +13,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.schema import Condition, Count
-from fluence.workloads.shapes import EACH_ITEM, EACH_VALUE
+from groups.workloads.rules import Rule, Rules, builtin_rules
+from groups.workloads.schema import Condition, Count
+from groups.workloads.shapes import EACH_ITEM, EACH_VALUE
 from tests.webhook.reviews import PG, SZ, Object
 
 Tree = dict[str, Any]

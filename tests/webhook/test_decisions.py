@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fluence.contract import is_group_name
-from fluence.workloads.rules import load_rules
+from groups.contract import is_group_name
+from groups.workloads.rules import load_rules
 from tests.webhook.reviews import (
     PG,
     SZ,

@@ -11,7 +11,7 @@ import jsonpatch
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fluence.contract import is_group_name, parse_group_size
+from groups.contract import is_group_name, parse_group_size
 from tests.webhook.reviews import PG, POLICY, SZ, Object, review
 from tests.webhook.shapes import objects
 from webhook.decide import Decision, decide

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 from starlette.testclient import TestClient
 
-from fluence.workloads.rules import Rules
+from groups.workloads.rules import Rules
 from tests.webhook.reviews import PG, POLICY, SZ, pod, review, workload
 from webhook.app import Readiness, create_app
 from webhook.decide import Policy

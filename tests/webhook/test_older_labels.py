@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluence.contract import is_group_name, parse_group_size
-from fluence.workloads.older import read_older
-from fluence.workloads.rules import builtin_rules
+from groups.contract import is_group_name, parse_group_size
+from groups.workloads.older import read_older
+from groups.workloads.rules import builtin_rules
 from tests.webhook.reviews import (
     PG,
     SZ,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fluence.workloads.rules import builtin_rules, load_rules
+from groups.workloads.rules import builtin_rules, load_rules
 from webhook.policies import has_policy, manifest
 
 ROOT = Path(__file__).parents[2]

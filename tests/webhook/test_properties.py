@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fluence.contract import is_group_name, parse_group_size
+from groups.contract import is_group_name, parse_group_size
 from tests.webhook.reviews import (
     PG,
     SZ,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fluence.workloads.rules import builtin_rules
+from groups.workloads.rules import builtin_rules
 from webhook.registration import chart_template, webhooks
 
 TEMPLATE = Path(__file__).parents[2] / "manifests/chart/templates/webhook-registration.yaml"

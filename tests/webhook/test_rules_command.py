@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from fluence.commands import app
-from fluence.workloads.rules import builtin_rules, read_rules
+from groups.workloads.rules import builtin_rules, read_rules
 from tests.chart.conftest import Helm
 from tests.webhook.manifests import POD, added
 from tests.webhook.reviews import Object, decided

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from tests.webhook.reviews import pod, review
 from tests.webhook.serving import running, trusting, write_certificate
 from webhook.app import Readiness

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from certs.authority import new_bundle
 from certs.bundle import Bundle, CertificateError, verify
-from fluence.contract import FluenceError
+from groups.errors import FluenceError
 from kube.session import Kube
 from tests.support.fake_api import FakeApi, fake_api
 from webhook import tls

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fluence.contract import is_group_name
+from groups.contract import is_group_name
 from tests.webhook.manifests import (
     POD,
     added,

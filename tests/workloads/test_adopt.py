@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fluence.contract import is_group_name, workload_group_name
-from fluence.workloads.adopt import Adoption, PodIdentity, adopt, identify, workload_group
-from fluence.workloads.shapes import OwnerRef
+from groups.contract import is_group_name
+from groups.names import workload_group_name
+from groups.workloads.adopt import Adoption, PodIdentity, adopt, identify, workload_group
+from groups.workloads.shapes import OwnerRef
 from tests.webhook.reviews import names, objects
 
 uids = st.uuids().map(str)

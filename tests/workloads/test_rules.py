@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fluence.workloads.rules import RulesError, builtin_rules, load_rules, read_rules
-from fluence.workloads.shapes import OwnerRef
+from groups.workloads.rules import RulesError, builtin_rules, load_rules, read_rules
+from groups.workloads.shapes import OwnerRef
 
 GOOD = """
 rules:

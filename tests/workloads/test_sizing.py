@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fluence.contract import MAX_GROUP_SIZE, parse_group_size
-from fluence.workloads.rules import Rule, builtin_rules
-from fluence.workloads.schema import Condition, Count
-from fluence.workloads.shapes import bind, parse_path, places, show_path
-from fluence.workloads.sizing import count_members, evaluate
+from groups.contract import MAX_GROUP_SIZE, parse_group_size
+from groups.workloads.rules import Rule, builtin_rules
+from groups.workloads.schema import Condition, Count
+from groups.workloads.shapes import bind, parse_path, places, show_path
+from groups.workloads.sizing import count_members, evaluate
 from tests.webhook.reviews import objects
 
 

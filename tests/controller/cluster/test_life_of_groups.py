@@ -10,7 +10,7 @@ import pytest
 
 from devcluster.api import Object
 from devcluster.workloads import Outcome
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.controller.cluster.observe import until_counts, until_group
 from tests.support.world import World
 

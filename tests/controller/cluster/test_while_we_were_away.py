@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from devcluster.api import Object
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.controller.cluster.observe import until_counts
 from tests.support.world import World
 

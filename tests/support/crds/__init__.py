@@ -11,7 +11,7 @@ import time
 from typing import Any, Final
 
 from devcluster.api import Api, ApiFailure
-from fluence.workloads.rules import Rule, Rules, builtin_rules
+from groups.workloads.rules import Rule, Rules, builtin_rules
 
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEADLINE_S: Final = 30.0

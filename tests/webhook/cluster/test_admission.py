@@ -12,7 +12,7 @@ import pytest
 
 from devcluster import binaries
 from devcluster.api import ApiFailure
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
+from groups.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
 from tests.support import crds
 from tests.support.world import World
 from tests.webhook.cluster.reading import asked

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from devcluster.api import ApiFailure
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from fluence.workloads.rules import Rules, builtin_rules, load_rules
+from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.workloads.rules import Rules, builtin_rules, load_rules
 from tests.support import crds
 from tests.support.world import World
 from webhook.registration import webhooks

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from devcluster.api import Api, ApiFailure, Object
-from fluence.contract import GROUP_LABEL, SIZE_LABEL, is_group_name, parse_group_size
-from fluence.workloads.shapes import lookup
+from groups.contract import GROUP_LABEL, SIZE_LABEL, is_group_name, parse_group_size
+from groups.workloads.shapes import lookup
 from tests.support import objects
 from tests.support.world import World
 from tests.webhook.shapes import MISSING, damaged

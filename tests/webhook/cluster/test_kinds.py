@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from devcluster.cluster import RunningCluster
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
-from fluence.workloads.rules import Rule, builtin_rules
-from fluence.workloads.shapes import lookup
-from fluence.workloads.sizing import parts_of
+from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.workloads.rules import Rule, builtin_rules
+from groups.workloads.shapes import lookup
+from groups.workloads.sizing import parts_of
 from tests.support import crds
 from tests.support.world import World
 from tests.webhook.cluster.reading import asked

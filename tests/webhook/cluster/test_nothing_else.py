@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from devcluster.api import ApiFailure, Object
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.support.world import World
 from tests.webhook.cluster.reading import asked
 

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from devcluster.cluster import RunningCluster
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.support.world import World
 
 pytestmark = pytest.mark.xdist_group("own webhook cluster")

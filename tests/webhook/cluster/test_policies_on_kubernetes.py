@@ -22,7 +22,7 @@ from devcluster.api import Api, ApiFailure
 from devcluster.cluster import RunningCluster
 from devcluster.programs import KUBERNETES_VERSIONS
 from devcluster.spec import ClusterSpec
-from fluence.workloads.rules import Rule
+from groups.workloads.rules import Rule
 from tests.support import cluster as clusters
 from tests.support.crds import crd
 from tests.webhook.policy_objects import (

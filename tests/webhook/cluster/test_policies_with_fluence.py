@@ -9,7 +9,7 @@ import pytest
 
 from devcluster.cluster import RunningCluster
 from devcluster.spec import ClusterSpec
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.support import cluster as clusters
 from tests.support.world import World, world_in
 

@@ -13,8 +13,8 @@ import yaml
 from devcluster.api import ApiFailure
 from devcluster.cluster import RunningCluster
 from fluence.commands.rules import chart_values
-from fluence.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL
-from fluence.workloads.rules import load_rules
+from groups.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL
+from groups.workloads.rules import load_rules
 from tests.support import crds
 from tests.support.world import World
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster.cluster import RunningCluster
-from fluence.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from tests.support.world import World
 from tests.webhook.cluster.reading import asked
 

@@ -1,7 +1,7 @@
 """The table of workload rules, read and checked: an error names file, rule and field.
 
 Owns: reading the shipped table and an administrator's file beside it, and finding the rule for an object.
-Does not own: the language (`fluence.workloads.schema`), or what a rule leads to.
+Does not own: the language (`groups.workloads.schema`), or what a rule leads to.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from fluence.contract import FluenceError
-from fluence.workloads.schema import BelongsTo, OlderLabel, Rule
-from fluence.workloads.shapes import WILDCARDS, OwnerRef, Path, show_path, text
+from groups.errors import FluenceError
+from groups.workloads.schema import BelongsTo, OlderLabel, Rule
+from groups.workloads.shapes import WILDCARDS, OwnerRef, Path, show_path, text
 
 __all__ = ["Rule", "Rules", "RulesError", "builtin_rules", "load_rules", "read_rules"]
 
@@ -124,7 +124,7 @@ def read_rules_file(file: FilePath) -> Rules:
 @functools.cache
 def builtin_rules() -> Rules:
     """The table that is shipped with the package."""
-    folder = resources.files("fluence.workloads").joinpath("table")
+    folder = resources.files("groups.workloads").joinpath("table")
     table = Rules(())
     for name in BUILTIN:
         table = table.extended(load_rules(name, folder.joinpath(name).read_text("utf-8")))

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluence.contract import MAX_GROUP_SIZE
-from fluence.workloads.schema import Condition, Count, Rule, Template
-from fluence.workloads.shapes import Path, Place, bind, lookup, places, show_path
+from groups.contract import MAX_GROUP_SIZE
+from groups.workloads.schema import Condition, Count, Rule, Template
+from groups.workloads.shapes import Path, Place, bind, lookup, places, show_path
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fluence.contract import (
-    ContractError,
-    generated_group_name,
-    parse_group_size,
-    pod_group_name,
-    workload_group_name,
-)
-from fluence.workloads.rules import Rule, Rules, builtin_rules
-from fluence.workloads.schema import Team
-from fluence.workloads.shapes import OwnerRef, controller_of, lookup, mapping, text
+from groups.contract import parse_group_size
+from groups.errors import ContractError
+from groups.names import generated_group_name, pod_group_name, workload_group_name
+from groups.workloads.rules import Rule, Rules, builtin_rules
+from groups.workloads.schema import Team
+from groups.workloads.shapes import OwnerRef, controller_of, lookup, mapping, text
 
 
 @dataclass(frozen=True)

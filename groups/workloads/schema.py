@@ -1,6 +1,6 @@
 """The language of the table of rules: what each field means is told at the top of `table/kubernetes.yaml`.
 
-Owns: the shape of a rule, checked by pydantic. Does not own: reading files (`fluence.workloads.rules`), or
+Owns: the shape of a rule, checked by pydantic. Does not own: reading files (`groups.workloads.rules`), or
 what a rule leads to (`sizing`, `adopt`, and `webhook.decide`).
 """
 
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from fluence.contract import MAX_GROUP_SIZE
-from fluence.workloads.shapes import OwnerRef, Path, lookup, parse_path
+from groups.contract import MAX_GROUP_SIZE
+from groups.workloads.shapes import OwnerRef, Path, lookup, parse_path
 
 
 def _as_path(value: object) -> object:

@@ -1,16 +1,17 @@
-"""The words that Fluence shares with users and other programs: keys, names, phases, reasons, times.
+"""The words that Fluence shares with users and other programs: keys, phases, reasons, and what is legal.
 
-Owns: every string of the contract (design.md, section 1) and the pure rules about them. Does not own:
-what a workload looks like (`fluence.workloads`), or any input and output.
+Owns: every key, phase and reason, and the checks of group names and sizes (`docs/contract.md`). Does not own:
+how a default name is made (`groups.names`), what a workload looks like (`groups.workloads`), or any input and
+output.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import enum
-import hashlib
 import re
 from typing import Final
+
+from groups.errors import ContractError
 
 SCHEDULER_NAME: Final = "fluence"
 
@@ -24,6 +25,14 @@ CREATED_BY_CONTROLLER: Final = "fluence-controller"
 #: the user, who wins (A3).
 MIN_MEMBER_ANNOTATION: Final = ANNOTATION_PREFIX + "min-member"
 
+#: On a pod, copied by the API server from the Binding: the uid of the PodGroup that the pod was bound for.
+RUN_ANNOTATION: Final = ANNOTATION_PREFIX + "pod-group-uid"
+#: Beside a size label: a rule counted the size, so that the controller may follow the owner's present count.
+SIZE_FROM_ANNOTATION: Final = ANNOTATION_PREFIX + "size-from"
+SIZE_FROM_RULE: Final = "rule"
+#: On a PodGroup: what happens when a group that once had its quorum falls below it and is not completed.
+ON_STRANDED_ANNOTATION: Final = ANNOTATION_PREFIX + "on-stranded"
+
 POD_GROUP_API: Final = "scheduling.x-k8s.io"
 POD_GROUP_VERSION: Final = "v1alpha1"
 POD_GROUP_API_VERSION: Final = f"{POD_GROUP_API}/{POD_GROUP_VERSION}"
@@ -32,19 +41,9 @@ POD_GROUP_PLURAL: Final = "podgroups"
 #: A size is a positive int32 (rule SZ of the contract; minMember is an int32 in every PodGroup API).
 MAX_GROUP_SIZE: Final = 2**31 - 1
 MAX_LABEL_LENGTH: Final = 63
-_HASH_LENGTH: Final = 10
 
 _SIZE = re.compile(r"[1-9][0-9]{0,9}")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NOT_DNS = re.compile(r"[^-a-z0-9.]+")
-
-
-class FluenceError(Exception):
-    """Everything that this project raises on purpose; its text is a sentence for the user."""
-
-
-class ContractError(FluenceError):
-    """A label or name breaks a rule of the contract: the text names key, value and rule."""
 
 
 class Phase(enum.StrEnum):
@@ -70,6 +69,16 @@ class Why(enum.StrEnum):
     UNSUPPORTED_RULE = "UnsupportedRule"
     INVALID_GROUP_SIZE = "InvalidGroupSize"
     BIND_FAILED = "BindFailed"
+    STRANDED = "Stranded"
+    RELEASED = "Released"
+    SCHEDULER_ERROR = "SchedulerError"
+
+
+class OnStranded(enum.StrEnum):
+    """Values of the annotation `on-stranded` (rule A5b)."""
+
+    WAIT = "wait"
+    RELEASE = "release"
 
 
 class ConditionReason(enum.StrEnum):
@@ -115,55 +124,3 @@ def parse_group_size(value: str, key: str = SIZE_LABEL) -> int:
         f'{key}: "{value}" is not a group size: it must be a positive integer '
         f"from 1 to {MAX_GROUP_SIZE} in plain decimal digits"
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
-
-
-def _legal(raw: str) -> str:
-    """`raw` itself where it is a legal group name, else a legal cut of it with a hash of the whole."""
-    return raw if is_group_name(raw) else _cut_with_hash(raw, raw)
-
-
-def _cut_with_hash(raw: str, hashed: str) -> str:
-    # A dot may not stand beside a dash or a dot, so illegal names lose their dots altogether.
-    clean = _NOT_DNS.sub("-", raw.lower())
-    if not is_group_name(clean):
-        clean = clean.replace(".", "-")
-    room = MAX_LABEL_LENGTH - _HASH_LENGTH - 1
-    return f"{clean[:room].strip('-.') or 'group'}-{_hash(hashed)}"
-
-
-def workload_group_name(namespace: str, name: str) -> str:
-    """The default group of a workload: `fluence-group-<namespace>-<name>` (rule A1)."""
-    return _legal(f"fluence-group-{namespace}-{name}")
-
-
-def pod_group_name(name: str) -> str:
-    """The default group of a bare pod: `fluence-group-<pod name>` (rule A1)."""
-    return _legal(f"fluence-group-{name}")
-
-
-def generated_group_name(prefix: str, request_uid: str, namespace: str | None = None) -> str:
-    """The group of an object that has only a generateName yet: the prefix and a hash of the uid (A1).
-
-    `namespace` is given for workloads and left out for bare pods.
-    """
-    middle = f"{namespace}-{prefix}" if namespace is not None else prefix
-    return _cut_with_hash(f"fluence-group-{middle}", f"{middle} {request_uid}")
-
-
-def format_micro_time(moment: dt.datetime) -> str:
-    """RFC 3339 in UTC with exactly six fractional digits and Z, as Go's MicroTime wants (case C42)."""
-    if moment.tzinfo is None:
-        raise ValueError("a time without a zone is ambiguous")
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def parse_time(text: str) -> dt.datetime:
-    """Read an RFC 3339 time of either precision; ValueError if it is none."""
-    moment = dt.datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"a time without a zone is ambiguous: {text!r}")
-    return moment.astimezone(dt.UTC)

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluence.contract import SIZE_LABEL, ContractError, check_group_name, parse_group_size
-from fluence.workloads.schema import OlderLabel
+from groups.contract import SIZE_LABEL, check_group_name, parse_group_size
+from groups.errors import ContractError
+from groups.workloads.schema import OlderLabel
 
 _SHOWN = 80
 
