@@ -16,10 +16,13 @@ import numpy as np
 
 from scheduler_core.constraints import NodeConstraints, Shape, Taint, Toleration
 from scheduler_core.gang import Gang, Member, Placement
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
 from scheduler_core.match import match
 from scheduler_core.nodes import Node
+from scheduler_core.placed import Placed
 from scheduler_core.reasons import Refusal
+from scheduler_core.view import View
 
 GIB: Final = 1 << 30
 CASES: Final = tuple((nodes, gang) for nodes in (256, 1_000, 10_000) for gang in (8, 1_000))
@@ -41,17 +44,17 @@ def cluster(nodes: int) -> Ledger:
             )
         )
         used = 24_000 + index * 7_919 % 36_000
-        ledger.add_usage(
-            f"used-{index}", name, (("cpu", used), ("memory", used // 1_000 * 4 * GIB), ("pods", 9))
-        )
+        requests = (("cpu", used), ("memory", used // 1_000 * 4 * GIB), ("pods", 9))
+        ledger.put(f"used-{index}", Placed(pod_kind("default", None, Shape(requests)), name))
     return ledger
 
 
 def gang(size: int, cpu: int = 1_000) -> Gang:
-    """A gang of like members, each with a shape object of its own, as a careless decoder would make."""
+    """A gang of alike members. Each has a label of its own, as the pods of an Indexed Job have."""
     constraints = NodeConstraints(tolerations=(Toleration("spot", "Exists"),))
     requests = (("cpu", cpu), ("memory", 2 * GIB), ("pods", 1))
-    members = [Member(f"uid-{n}", Shape(requests, constraints)) for n in range(size)]
+    shape = Shape(requests, constraints)
+    members = [Member(f"uid-{n}", pod_kind("bench", {"index": str(n)}, shape)) for n in range(size)]
     return Gang("bench/gang", members, needed=size)
 
 
@@ -62,11 +65,12 @@ def measure(runs: int = _RUNS) -> list[dict[str, Any]]:
 
 def _measure(nodes: int, size: int, runs: int) -> dict[str, Any]:
     ledger, wanted, hopeless = cluster(nodes), gang(size), gang(size, cpu=63_000)
-    placement = match(ledger, wanted)
+    view = ledger.view()
+    placement = match(view, wanted)
     assert isinstance(placement, Placement), placement
-    assert isinstance(match(ledger, hopeless), Refusal)
-    ms = _median_ms(lambda: match(ledger, wanted), runs)
-    floor_ms = _median_ms(lambda: _floor(ledger, wanted), runs)
+    assert isinstance(match(view, hopeless), Refusal)
+    ms = _median_ms(lambda: match(view, wanted), runs)
+    floor_ms = _median_ms(lambda: _floor(view, wanted), runs)
 
     def book() -> None:
         ledger.assume(placement)
@@ -79,18 +83,18 @@ def _measure(nodes: int, size: int, runs: int) -> dict[str, Any]:
         "ms": ms,
         "floor_ms": floor_ms,
         "ratio": round(ms / floor_ms, 2),
-        "refusal_ms": _median_ms(lambda: match(ledger, hopeless), runs),
+        "refusal_ms": _median_ms(lambda: match(view, hopeless), runs),
         "booking_ms": _median_ms(book, max(3, runs // 4)),
     }
 
 
-def _floor(ledger: Ledger, wanted: Gang) -> dict[str, str]:
+def _floor(view: View, wanted: Gang) -> dict[str, str]:
     """The first nodes that come: no rules, no choice, no order."""
-    slots = np.full(ledger.table.used_width, len(wanted.members), dtype=np.int64)
-    for resource, amount in wanted.members[0].shape.requests:
-        np.minimum(slots, ledger.free(resource) // amount, out=slots)
+    slots = np.full(view.width, len(wanted.members), dtype=np.int64)
+    for resource, amount in wanted.members[0].kind.shape.requests:
+        np.minimum(slots, view.free(resource) // amount, out=slots)
     columns = np.repeat(np.arange(len(slots)), slots)[: len(wanted.members)]
-    names = [ledger.table.name(column) for column in columns.tolist()]
+    names = [view.table.node_at(column).name for column in columns.tolist()]
     return dict(zip([member.uid for member in wanted.members], names, strict=True))
 
 

@@ -11,16 +11,18 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from groups.errors import FluenceError
-from groups.objects import Key, split_key
+from groups.objects import Key
 from groups.podgroup import PodGroup
 from kube.reflector import Reflector
 from scheduler.decode import constraints_of, node_of, repulsions_of, requests_of, unsupported_rules
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
 from scheduler.standing import Standing, examine, group_of
 from scheduler.volumes import unsupported_volumes
-from scheduler_core.constraints import shape
+from scheduler_core.constraints import Shape, shape
 from scheduler_core.gang import Gang, Member, Placement
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
+from scheduler_core.placed import Placed
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +85,6 @@ class ClusterCache:
             standing.key,
             [self._member(pod) for pod in standing.candidates],
             needed=standing.needed,
-            namespace=split_key(standing.key)[0],
             counted=standing.settled,
         )
 
@@ -91,7 +92,7 @@ class ClusterCache:
         unsupported = unsupported_rules(pod.spec)
         unsupported += unsupported_volumes(pod, self._claims, self._volumes)
         same = shape(requests_of(pod), constraints_of(pod.spec), tuple(unsupported))
-        return Member(pod.metadata.uid, same, pod.metadata.labels or {})
+        return Member(pod.metadata.uid, pod_kind(pod.metadata.namespace, pod.metadata.labels, same))
 
     def assume(self, placement: Placement) -> None:
         """Count a decision before the API server knows of it. Undo: `forget` for each pod."""
@@ -127,7 +128,7 @@ class ClusterCache:
         if new is None:
             if old is not None:
                 self._assumed.pop(old.metadata.uid, None)
-                self.ledger.remove_usage(old.metadata.uid)
+                self.ledger.remove(old.metadata.uid)
             return
         uid = new.metadata.uid
         node = self._usage_node(new)
@@ -138,7 +139,7 @@ class ClusterCache:
             self._add_usage(uid, node, new)
         elif new.is_finished or (old is not None and self._usage_node(old)):
             self._assumed.pop(uid, None)
-            self.ledger.remove_usage(uid)
+            self.ledger.remove(uid)
 
     def _usage_node(self, pod: Pod) -> str:
         if pod.spec.node_name:
@@ -149,8 +150,12 @@ class ClusterCache:
 
     def _add_usage(self, uid: str, node: str, pod: Pod) -> None:
         try:
-            self.ledger.add_usage(uid, node, requests_of(pod), repulsions_of(pod))
+            kind = pod_kind(
+                pod.metadata.namespace, pod.metadata.labels, Shape(requests_of(pod)), repulsions_of(pod)
+            )
+            self.ledger.put(uid, Placed(kind, node, priority=pod.spec.priority))
         except (FluenceError, ValueError) as error:
+            self.ledger.put_unreadable(uid, node, pod.metadata.key)
             log.error("usage of a pod cannot be counted", pod=pod.metadata.key, error=str(error))
 
     def _node_changed(self, _old: Node | None, new: Node | None) -> None:
@@ -194,8 +199,8 @@ class ClusterCache:
                 self._on_dirty(key)
 
     def _tell_room(self) -> None:
-        if self.ledger.gains != self._seen_gains:
-            self._seen_gains = self.ledger.gains
+        if self.ledger.room_version != self._seen_gains:
+            self._seen_gains = self.ledger.room_version
             self._on_room()
 
 

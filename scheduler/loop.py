@@ -101,7 +101,7 @@ class SchedulingLoop:
 
     def _take(self) -> set[Key]:
         """The gangs to look at now: what changed, and the refused ones that the ledger's gains may help."""
-        gains = self._cache.ledger.gains
+        gains = self._cache.ledger.room_version
         keys = self._dirty | {key for key, seen in self._parked.items() if seen < gains}
         self._dirty = set()
         return keys
@@ -112,13 +112,13 @@ class SchedulingLoop:
         Room that appears while a younger gang is looked at belongs to the older ones (case C111).
         """
         for last in (*[False] * _MOST_RESTARTS, True):
-            gains = self._cache.ledger.gains
+            gains = self._cache.ledger.room_version
             queue = deque(self._in_order(self._take()))
             slice_end_s = time.monotonic() + _SLICE_S
             while queue:
                 if time.monotonic() >= slice_end_s:
                     await asyncio.sleep(0)
-                    if self._cache.ledger.gains != gains and not last:
+                    if self._cache.ledger.room_version != gains and not last:
                         break
                     slice_end_s = time.monotonic() + _SLICE_S
                 self._look_safely_at(queue.popleft())
@@ -170,13 +170,13 @@ class SchedulingLoop:
     def _try_to_place(self, standing: Standing) -> None:
         started_s = time.monotonic()
         gang = self._cache.gang(standing)
-        answer = match(self._cache.ledger, gang)
+        answer = match(self._cache.ledger.view(), gang)
         now_s = time.monotonic()
         metrics.MATCH_SECONDS.observe(now_s - started_s)
         if isinstance(answer, Refusal):
             metrics.ATTEMPTS.labels(answer.why).inc()
             self._fruitless_s += now_s - started_s
-            self._parked[standing.key] = self._cache.ledger.gains
+            self._parked[standing.key] = self._cache.ledger.room_version
             self._reporter.refused(standing, answer, self._cache.group(standing.key))
             return
         metrics.ATTEMPTS.labels(Why.SCHEDULED).inc()

@@ -6,10 +6,15 @@ Pure: whole numbers in, a placement or a reason out; no clock, no input or outpu
     requests     containers of a pod    -> what it asks for      (rules R1 to R8)
     constraints  selectors, tolerations -> values; `Shape` = all that makes members alike
     nodes        nodes                  -> columns: labels and taints interned to numbers
-    ledger       nodes and usage        -> what is allocatable and used, and what is assumed
+    kinds        namespace, labels ...  -> one shared object for pods that are alike
+    placed       pods on nodes          -> what is remembered of each: seen, assumed or held
+    ledger       nodes and placed pods  -> kept up to date; `view()` is a picture of it
+    view         a moment of the ledger -> what is free; `without`, `with_nodes`, `at`
     eligibility  constraints            -> which nodes may be used at all
-    packing      slots of each node     -> which node takes how many of one shape
-    search       several shapes         -> greedy orders, then a bounded exact search
-    match        ledger and gang        -> Placement | Refusal
+    limits       placed pods, amounts   -> how many members each node takes: one rule, one limit
+    packing      slots of each node     -> which node takes how many of one part
+    search       several parts          -> greedy orders and bounds; `exact` is the bounded search
+    match        view and gang          -> Placement | Refusal
+    shortage     parts that do not fit  -> the numbers of a refusal
     reasons      Refusal                -> the sentence that a user reads
 """

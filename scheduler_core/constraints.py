@@ -16,15 +16,18 @@ from typing import Final
 Requests = tuple[tuple[str, int], ...]
 
 BLOCKING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+#: Sign and digits without leading zeros; an int64 has 19 digits at most.
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _INT64 = range(-(2**63), 2**63)
 
 
 def parse_int64(text: str) -> int | None:
     """A base-10 int64 as Go reads it, or None (rule A3)."""
-    if not _INTEGER.fullmatch(text):
+    found = _INTEGER.fullmatch(text)
+    if found is None:
         return None
-    value = int(text)
+    # Without the leading zeros: Python refuses to read numbers of more than 4,300 digits.
+    value = int(found[1] + found[2])
     return value if value in _INT64 else None
 
 

@@ -32,7 +32,6 @@ _KEPT: Final = 256
 # Why a node is excluded, as said of one node; `reasons` makes the plural.
 DELETING: Final = "is being deleted"
 MISMATCH: Final = "does not match the node selector or affinity"
-REPELLED: Final = "is closed by the anti-affinity of pods there"
 _SPOKEN: Final = {
     CORDONED.key: "is cordoned",
     NOT_READY.key: "is not ready",
@@ -49,33 +48,32 @@ class Eligibility:
     count: int
     excluded: tuple[tuple[str, int], ...]
 
-    def without(self, closed: Mask) -> Eligibility:
-        """The same without the nodes that placed pods close by their anti-affinity (rule IA4)."""
+    def without(self, closed: Mask, reason: str) -> Eligibility:
+        """The same without the nodes that a rule closes; `reason` is said of one node ("is cordoned")."""
         lost = int(np.count_nonzero(self.mask & closed))
         if lost == 0:
             return self
         mask = self.mask & ~closed
-        return Eligibility(mask, self.count - lost, _ordered([*self.excluded, (REPELLED, lost)]))
+        return Eligibility(mask, self.count - lost, _ordered([*self.excluded, (reason, lost)]))
 
 
 class EligibilityCache:
-    """Answers for the constraints seen lately, true for the table as it is now."""
+    """Answers for the constraints seen lately, true for the table that was asked about last."""
 
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
+    def __init__(self) -> None:
         self._version = -1
         self._known: dict[NodeConstraints, Eligibility] = {}
 
-    def of(self, constraints: NodeConstraints) -> Eligibility:
-        """Which nodes admit a pod with these constraints."""
-        if self._version != self._table.version:
+    def of(self, table: NodeTable, constraints: NodeConstraints) -> Eligibility:
+        """Which nodes of `table` admit a pod with these constraints."""
+        if self._version != table.version:
             self._known.clear()
-            self._version = self._table.version
+            self._version = table.version
         known = self._known.get(constraints)
         if known is None:
             if len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            known = self._known[constraints] = evaluate(self._table, constraints)
+            known = self._known[constraints] = evaluate(table, constraints)
         return known
 
 
@@ -86,6 +84,11 @@ def evaluate(table: NodeTable, constraints: NodeConstraints) -> Eligibility:
     deleting = table.deleting[:width]
     open_nodes = there & ~deleting
     excluded: list[tuple[str, int]] = [(DELETING, int(np.count_nonzero(deleting)))]
+    for name, pods in table.unreadable.items():
+        column = table.columns.get(name)
+        if column is not None and open_nodes[column]:
+            open_nodes[column] = False
+            excluded.append((f"has pod {min(pods.values())}, whose requests cannot be read", 1))
     tolerated, reasons = _tolerated(table, constraints.tolerations, open_nodes)
     excluded += reasons
     mask = open_nodes & tolerated

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from scheduler_core.constraints import Shape
-
-_NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+from scheduler_core.kinds import PodKind
 
 
 class Member(NamedTuple):
-    """One pod that waits. `labels` matter only where a placed pod repels others (rule IA4)."""
+    """One pod that waits."""
 
     uid: str
-    shape: Shape
-    labels: Mapping[str, str] = _NO_LABELS
+    kind: PodKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +28,20 @@ class Gang:
     key: str
     members: Sequence[Member]
     needed: int
-    namespace: str = ""
     counted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which node each placed member goes to, by pod uid. Members that are not in it go on waiting."""
+    """Which node each placed member goes to, by pod uid. Members that are not in it go on waiting.
+
+    `node_uids` are the uids of the nodes in use, by name: a node that is made anew under its name is another.
+    """
 
     key: str
     nodes: Mapping[str, str]
-    shapes: Mapping[str, Shape]
+    kinds: Mapping[str, PodKind]
+    node_uids: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -1,40 +1,33 @@
-"""The cluster as whole numbers: what nodes have, what pods use, and what we have assumed.
+"""The cluster as whole numbers, kept up to date: what nodes have, and what each pod on them takes.
 
-Owns: one int64 array (resource, column) of what is allocatable and one of what is used; who uses what, by pod
-uid; assume and its undo. Does not own: which pods count (S5 and R13: the caller adds pods with a node that
-are not terminal and removes them when they are), or where a gang goes (`match`).
+Owns: one int64 array (resource, column) of what is allocatable and one of what is used; who is placed where,
+by pod uid; assume, hold and their undo. Does not own: which pods count (S5 and R13: the caller puts pods with
+a node that have not ended, and removes them when they have), or where a gang goes (`match`, on a `view`).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from scheduler_core.constraints import Repulsion, Requests
-from scheduler_core.eligibility import EligibilityCache, closed_by
+from scheduler_core.eligibility import EligibilityCache
 from scheduler_core.gang import Placement
-from scheduler_core.nodes import Mask, Node, NodeTable, may_admit_more
+from scheduler_core.kinds import PodKind
+from scheduler_core.nodes import Node, NodeTable, may_admit_more
+from scheduler_core.placed import Placed, State
 from scheduler_core.quantity import LIMIT
+from scheduler_core.terms import Terms
+from scheduler_core.view import Amounts, Pods, View
 
-Amounts = npt.NDArray[np.int64]
 _FIRST_ROWS: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
-class Usage(NamedTuple):
-    """What one pod uses, and where. `assumed`: by our decision, not yet seen at the API server."""
-
-    node: str
-    requests: Requests
-    repulsions: tuple[Repulsion, ...] = ()
-    assumed: bool = False
-
-
 class Ledger:
-    """What every node has and what every pod on it uses.
+    """What every node has and what every pod on it takes.
 
     A pod is counted once, by its uid. Sums are kept as Python's own whole numbers for each node and written
     into the array from there, so that no absurd request can make a column overflow.
@@ -42,162 +35,229 @@ class Ledger:
 
     def __init__(self, width: int = 64) -> None:
         #: Rises whenever room or eligibility may have grown: refused gangs are worth another try then.
-        self.gains = 0
-        self.table = NodeTable(max(1, width))
-        self.eligibility = EligibilityCache(self.table)
+        self.room_version = 0
+        self._table = NodeTable(max(1, width))
+        self._eligibility = EligibilityCache()
         self._rows = {name: row for row, name in enumerate(_FIRST_ROWS)}
-        self._allocatable: Amounts = np.zeros((len(_FIRST_ROWS), self.table.width), dtype=np.int64)
+        self._allocatable: Amounts = np.zeros((len(_FIRST_ROWS), self._table.width), dtype=np.int64)
         self._used: Amounts = np.zeros_like(self._allocatable)
-        self._usage: dict[str, Usage] = {}
+        self._placed: dict[str, Placed] = {}
         #: Sums by node and resource, also for nodes that are not known (yet, or any more).
         self._sums: dict[str, dict[str, int]] = {}
-        self._repulsions: dict[Repulsion, Counter[str]] = {}
+        self._terms = Terms()
+        self._held: dict[str, dict[str, None]] = {}
+        self._view: View | None = None
+        self._noted: weakref.ref[Pods] | None = None
+        # What the last view shares with us and is copied before its next change.
+        self._shared: set[str] = set()
+        #: Nodes whose room may have grown, and the version after it; None in place of a name: all of them.
+        self._grown: dict[str | None, int] = {}
 
-    # -- nodes -------------------------------------------------------------------------------------
+    # Nodes
 
     def upsert_node(self, node: Node) -> None:
         """Add the node or take over what changed; usage that is known for it counts from now on."""
-        before = self.table.get(node.name)
+        before = self._table.get(node.name)
         if before == node:
             return
-        if self.table.is_full(node.name):
+        table = self._own_table()
+        if table.is_full(node.name):
             self._widen()
-        column = self.table.put(node)
-        self._allocatable[:, column] = self._vector(node.allocatable)
+        column = table.put(node)
+        vector = self._vector(node.allocatable)
+        self._own_allocatable()[:, column] = vector
         if before is None:
-            self._used[:, column] = self._vector(self._sums.get(node.name, {}))
+            sums = self._vector(self._sums.get(node.name, {}))
+            self._own_used()[:, column] = sums
         if before is None or may_admit_more(before, node):
-            self.gains += 1
+            self._note_growth(node.name)
 
     def remove_node(self, name: str) -> None:
         """Forget the node; the usage of its pods is remembered in case it comes back."""
-        column = self.table.remove(name)
-        if column is not None:
-            self._allocatable[:, column] = 0
-            self._used[:, column] = 0
+        if name not in self._table.columns:
+            return
+        column = self._own_table().remove(name)
+        self._own_allocatable()[:, column] = 0
+        self._own_used()[:, column] = 0
 
-    def is_open(self, name: str) -> bool:
-        """Whether the node exists and is not being deleted: to be checked just before binding (T7)."""
-        node = self.table.get(name)
-        return node is not None and not node.deleting
+    def node(self, name: str) -> Node | None:
+        """The node as it was last put."""
+        return self._table.get(name)
+
+    def is_open(self, name: str, uid: str = "") -> bool:
+        """Whether this very node exists and is not being deleted: to be checked just before binding (T7).
+
+        A node of the same name with another uid is another node; an empty `uid` stands for any.
+        """
+        node = self._table.get(name)
+        return node is not None and not node.deleting and uid in ("", node.uid)
 
     @property
     def node_count(self) -> int:
         """How many nodes there are."""
-        return self.table.count
+        return self._table.count
 
-    # -- pods --------------------------------------------------------------------------------------
+    # Pods
 
-    def add_usage(
-        self, uid: str, node: str, requests: Requests, repulsions: tuple[Repulsion, ...] = ()
-    ) -> None:
-        """Count a pod that the API server shows on a node, once; an assumption about it is confirmed.
-
-        Telling it again changes nothing; telling another node or other requests counts it anew.
-        """
-        usage = Usage(node, requests, repulsions)
-        before = self._usage.get(uid)
+    def put(self, uid: str, pod: Placed) -> None:
+        """Count a pod on its node, once. An assumption about it, or what was known of it, is replaced."""
+        before = self._placed.get(uid)
+        if before == pod:
+            return
+        if before is not None and before.node == pod.node and before.kind is pod.kind:
+            self._note(uid)
+            self._placed[uid] = pod
+            return
         if before is not None:
-            if before[:3] == usage[:3]:
-                self._usage[uid] = usage
-                return
             self._release(uid)
-        self._usage[uid] = usage
-        self._count(node, requests, 1)
-        for one in repulsions:
-            self._repulsions.setdefault(one, Counter())[node] += 1
+        self._note(uid)
+        self._placed[uid] = pod
+        if pod.kind is not None:
+            self._count(pod.node, pod.kind, 1)
+            for term in pod.kind.repulsions:
+                self._own_terms().add(term, pod.node)
 
-    def remove_usage(self, uid: str) -> None:
-        """The pod is gone or terminal: give back what it used, be it bound or assumed."""
-        if uid in self._usage:
+    def put_unreadable(self, uid: str, node: str, pod: str) -> None:
+        """Close a node for a pod whose requests cannot be read; `pod` is the name to say."""
+        self.put(uid, Placed(None, node))
+        self._own_table().set_unreadable(node, uid, pod)
+
+    def remove(self, uid: str) -> None:
+        """The pod is gone or has ended: give back what it used, whatever its state."""
+        if uid in self._placed:
             self._release(uid)
 
-    def assume(self, placement: Placement) -> None:
-        """Count a placement before the API server knows of it. Undo: `forget` for each pod.
+    def placed(self, uid: str) -> Placed | None:
+        """What is counted for this pod."""
+        return self._placed.get(uid)
 
-        A pod that was seen on a node already is left as it is: the API server knows better than we do.
+    def assume(self, placement: Placement, *, gang_priority: int = 0) -> None:
+        """Count a placement before the API server shows it. Undo: `forget` for each pod.
+
+        A pod that was seen on a node already is left as it is: the API server knows better.
         """
-        sums: Counter[tuple[str, Requests]] = Counter()
-        for uid, node in placement.nodes.items():
-            before = self._usage.get(uid)
-            if before is not None:
-                if not before.assumed:
-                    continue
-                self._release(uid)
-            requests = placement.shapes[uid].requests
-            self._usage[uid] = Usage(node, requests, (), True)
-            sums[node, requests] += 1
-        for (node, requests), times in sums.items():
-            self._count(node, requests, times)
+        self._put_all(placement, State.ASSUMED, gang_priority)
 
     def forget(self, uid: str) -> bool:
         """Undo an assumption; False if there is none any more (the pod was seen bound, or is gone)."""
-        usage = self._usage.get(uid)
-        if usage is None or not usage.assumed:
+        found = self._placed.get(uid)
+        if found is None or found.state is not State.ASSUMED:
             return False
         self._release(uid)
         return True
 
-    def usage(self, uid: str) -> Usage | None:
-        """What is counted for this pod."""
-        return self._usage.get(uid)
+    # Held room
 
-    # -- what the match reads ------------------------------------------------------------------------
+    def hold(self, gang: str, placement: Placement) -> None:
+        """Keep this room for members of a gang: everybody else sees it as taken. Replaces what was held.
 
-    def free(self, resource: str) -> Amounts:
-        """What is left of a resource in each column; below zero where a node is over-committed."""
-        width = self.table.used_width
-        row = self._rows.get(resource)
-        if row is None:
-            return np.zeros(width, dtype=np.int64)
-        return np.subtract(self._allocatable[row, :width], self._used[row, :width])
+        The uids in `placement` stand for the room, not for pods: they must be none of a pod.
+        """
+        if {uid: (one.node, one.kind) for uid in self._held.get(gang, ()) if (one := self._placed[uid])} == {
+            uid: (node, placement.kinds[uid]) for uid, node in placement.nodes.items()
+        }:
+            return
+        self.release(gang)
+        if placement.nodes:
+            self._put_all(placement, State.HELD, 0)
+            self._held[gang] = dict.fromkeys(placement.nodes)
 
-    def free_on(self, name: str) -> dict[str, int]:
-        """What is left on one node, by resource; empty for a node that is not known."""
-        column = self.table.columns.get(name)
-        if column is None:
-            return {}
-        left = self._allocatable[:, column] - self._used[:, column]
-        return {resource: int(left[row]) for resource, row in self._rows.items()}
+    def release(self, gang: str) -> None:
+        """Give back the room that is held for a gang."""
+        for uid in self._held.pop(gang, ()):
+            self._release(uid)
 
-    def repulsions_for(self, namespace: str) -> tuple[Repulsion, ...]:
-        """Required anti-affinity terms of placed pods that can see pods of this namespace (IA4)."""
-        return tuple(one for one in self._repulsions if one.sees(namespace))
+    def held(self, gang: str) -> tuple[str, ...]:
+        """The uids that stand for the room held for a gang."""
+        return tuple(self._held.get(gang, ()))
 
-    def closed_by(self, repulsions: frozenset[Repulsion]) -> Mask:
-        """The nodes that these terms close."""
-        closed = np.zeros(self.table.used_width, dtype=np.bool_)
-        for one in repulsions:
-            closed |= closed_by(self.table, one, self._repulsions[one])
-        return closed
+    # The picture
 
-    # -- inside ------------------------------------------------------------------------------------
+    def view(self) -> View:
+        """The cluster as it is now, in a picture that never changes. The same one until something changes."""
+        if self._view is None:
+            pods = Pods(self._placed)
+            if self._noted is not None and (last := self._noted()) is not None:
+                last.newer = pods
+            self._noted = weakref.ref(pods)
+            self._view = View(
+                self._table,
+                self._rows,
+                self._allocatable,
+                self._used,
+                pods,
+                self._terms,
+                self._eligibility,
+            )
+            self._shared = {"table", "rows", "allocatable", "used", "terms"}
+        return self._view
+
+    def grown_since(self, room_version: int) -> frozenset[str]:
+        """The nodes whose room or rules may have grown since that version."""
+        return frozenset(
+            name for name, version in self._grown.items() if version > room_version and name is not None
+        )
+
+    # Inside
+
+    def _put_all(self, placement: Placement, state: State, priority: int) -> None:
+        sums: Counter[tuple[str, PodKind]] = Counter()
+        for uid, node in placement.nodes.items():
+            before = self._placed.get(uid)
+            if before is not None:
+                if before.state is State.SEEN:
+                    continue
+                self._release(uid)
+            kind = placement.kinds[uid]
+            self._note(uid)
+            self._placed[uid] = Placed(kind, node, placement.key, priority, "", state)
+            sums[node, kind] += 1
+        for (node, kind), times in sums.items():
+            self._count(node, kind, times)
+            for term in kind.repulsions:
+                for _ in range(times):
+                    self._own_terms().add(term, node)
 
     def _release(self, uid: str) -> None:
-        usage = self._usage.pop(uid)
-        self._count(usage.node, usage.requests, -1)
-        for one in usage.repulsions:
-            nodes = self._repulsions[one]
-            nodes[usage.node] -= 1
-            if nodes[usage.node] == 0:
-                del nodes[usage.node]
-            if not nodes:
-                del self._repulsions[one]
-        if usage.node in self.table.columns or usage.repulsions:
-            self.gains += 1
+        self._note(uid)
+        pod = self._placed.pop(uid)
+        if pod.kind is None:
+            self._own_table().set_unreadable(pod.node, uid, None)
+        else:
+            self._count(pod.node, pod.kind, -1)
+            for term in pod.kind.repulsions:
+                self._own_terms().remove(term, pod.node)
+        if pod.kind is not None and pod.kind.repulsions:
+            # A term may have closed a whole topology domain.
+            self._note_growth(None)
+        elif pod.node in self._table.columns:
+            self._note_growth(pod.node)
 
-    def _count(self, node: str, requests: Requests, times: int) -> None:
+    def _note_growth(self, node: str | None) -> None:
+        self.room_version += 1
+        if node is None:
+            self._grown = dict.fromkeys(self._table.columns, self.room_version)
+        else:
+            self._grown[node] = self.room_version
+
+    def _note(self, uid: str) -> None:
+        """Before the entry of a pod changes: the views that are still in use keep what it was."""
+        self._view = None
+        if self._noted is not None and (pods := self._noted()) is not None:
+            pods.note(uid, self._placed.get(uid))
+
+    def _count(self, node: str, kind: PodKind, times: int) -> None:
         sums = self._sums.setdefault(node, {})
-        column = self.table.columns.get(node)
-        for resource, amount in requests:
+        column = self._table.columns.get(node)
+        for resource, amount in kind.shape.requests:
             total = sums.get(resource, 0) + amount * times
             if total:
                 sums[resource] = total
             else:
                 sums.pop(resource, None)
             if column is not None:
-                row = self._row(resource)  # before the array is looked up: it may be replaced
-                self._used[row, column] = min(total, LIMIT)
+                row = self._row(resource)
+                self._own_used()[row, column] = min(total, LIMIT)
         if not sums:
             del self._sums[node]
 
@@ -212,14 +272,48 @@ class Ledger:
     def _row(self, resource: str) -> int:
         row = self._rows.get(resource)
         if row is None:
+            self._view = None
+            if "rows" in self._shared:
+                self._rows = dict(self._rows)
+                self._shared.discard("rows")
             row = self._rows[resource] = len(self._rows)
             if row == len(self._allocatable):
                 self._allocatable = np.concatenate((self._allocatable, self._allocatable * 0))
                 self._used = np.concatenate((self._used, self._used * 0))
+                self._shared -= {"allocatable", "used"}
         return row
 
     def _widen(self) -> None:
-        self.table.grow(2 * self.table.width)
-        more = ((0, 0), (0, self.table.width - self._used.shape[1]))
-        self._allocatable = np.pad(self._allocatable, more)
-        self._used = np.pad(self._used, more)
+        table = self._own_table()
+        table.grow(2 * table.width)
+        more = ((0, 0), (0, table.width - self._used.shape[1]))
+        self._allocatable, self._used = np.pad(self._allocatable, more), np.pad(self._used, more)
+        self._shared -= {"allocatable", "used"}
+
+    def _own_table(self) -> NodeTable:
+        self._view = None
+        if "table" in self._shared:
+            self._table = self._table.copy()
+            self._shared.discard("table")
+        return self._table
+
+    def _own_allocatable(self) -> Amounts:
+        self._view = None
+        if "allocatable" in self._shared:
+            self._allocatable = self._allocatable.copy()
+            self._shared.discard("allocatable")
+        return self._allocatable
+
+    def _own_used(self) -> Amounts:
+        self._view = None
+        if "used" in self._shared:
+            self._used = self._used.copy()
+            self._shared.discard("used")
+        return self._used
+
+    def _own_terms(self) -> Terms:
+        self._view = None
+        if "terms" in self._shared:
+            self._terms = self._terms.copy()
+            self._shared.discard("terms")
+        return self._terms

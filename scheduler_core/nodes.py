@@ -7,6 +7,7 @@ ledger keeps those in columns of the same number), or who may use a node (`eligi
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
@@ -21,18 +22,29 @@ Ids = npt.NDArray[np.int32]
 Taints = tuple[Taint, ...]
 
 #: Effective taints that stand for a field or condition of the node (rules T5, T6); a toleration of the
-#: same taint admits the pod, as it does in Kubernetes.
+#: same taint admits the pod, as it does in Kubernetes. The node controller sets the taint a moment later.
 CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 NOT_READY: Final = Taint("node.kubernetes.io/not-ready")
 NETWORK_UNAVAILABLE: Final = Taint("node.kubernetes.io/network-unavailable")
+#: By the condition of the node that says so.
+PRESSURES: Final[Mapping[str, Taint]] = {
+    "MemoryPressure": Taint("node.kubernetes.io/memory-pressure"),
+    "DiskPressure": Taint("node.kubernetes.io/disk-pressure"),
+    "PIDPressure": Taint("node.kubernetes.io/pid-pressure"),
+}
 
 NO_ID: Final = -1
+#: No two states of any tables have the same version, so that an answer can be kept by the version alone.
+_versions = itertools.count(1)
 _T = TypeVar("_T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node: `allocatable` in whole numbers (`requests.capacity`), never `capacity` (rule R6)."""
+    """One node: `allocatable` in whole numbers (`requests.capacity`), never `capacity` (rule R6).
+
+    `pressures` are those conditions of `PRESSURES` that are true.
+    """
 
     name: str
     allocatable: Mapping[str, int]
@@ -42,6 +54,8 @@ class Node:
     ready: bool = True
     network_unavailable: bool = False
     deleting: bool = False
+    uid: str = ""
+    pressures: tuple[str, ...] = ()
 
     def effective_taints(self) -> Taints:
         """The taints that keep pods away, those first that stand for a field or condition."""
@@ -51,7 +65,8 @@ class Node:
             (NETWORK_UNAVAILABLE, self.network_unavailable),
         )
         effective = [taint for taint, holds in implied if holds]
-        # The node controller sets the same taints a moment later; said once is enough.
+        effective += [PRESSURES[name] for name in self.pressures]
+        # The node controller sets the same taints: one is enough.
         effective += [one for one in self.taints if one.blocks and one not in effective]
         return tuple(effective)
 
@@ -64,6 +79,13 @@ class Interner(Generic[_T]):
         self.values: list[_T | None] = []
         self._users: list[int] = []
         self._unused: list[int] = []
+
+    def copy(self) -> Interner[_T]:
+        """A copy that changes apart from this one."""
+        other: Interner[_T] = Interner()
+        other.ids, other.values = dict(self.ids), list(self.values)
+        other._users, other._unused = list(self._users), list(self._unused)
+        return other
 
     def take(self, value: _T) -> int:
         """The number of this value, with one user more."""
@@ -98,6 +120,12 @@ class LabelColumn:
         self.ids: Ids = np.full(width, NO_ID, dtype=np.int32)
         self.interner: Interner[str] = Interner()
 
+    def copy(self) -> LabelColumn:
+        """A copy that changes apart from this one."""
+        other = LabelColumn(0)
+        other.ids, other.interner = self.ids.copy(), self.interner.copy()
+        return other
+
     def put(self, column: int, value: str | None) -> None:
         """Set or remove the label of one node."""
         before = int(self.ids[column])
@@ -110,7 +138,7 @@ class NodeTable:
     """Every known node by name and by column. Columns of removed nodes are used again, lowest first."""
 
     def __init__(self, width: int) -> None:
-        self.version = 0  # rises with everything that may change a mask
+        self.version = next(_versions)  # another one after everything that may change a mask
         self.count = 0
         self.width = width
         self.used_width = 0  # no node lives at or beyond this column
@@ -122,17 +150,45 @@ class NodeTable:
         self.taint_sets: Interner[Taints] = Interner()
         self.labels: dict[str, LabelColumn] = {}
         self._unused: list[int] = []
+        #: By node: the pods, by uid, that close it since their requests cannot be read, and their names.
+        self.unreadable: dict[str, dict[str, str]] = {}
+
+    def copy(self) -> NodeTable:
+        """A copy that changes apart from this one."""
+        other = NodeTable(0)
+        other.version, other.count = self.version, self.count
+        other.width, other.used_width = self.width, self.used_width
+        other.columns, other.nodes = dict(self.columns), list(self.nodes)
+        other.present, other.deleting = self.present.copy(), self.deleting.copy()
+        other.taint_ids, other.taint_sets = self.taint_ids.copy(), self.taint_sets.copy()
+        other.labels = {key: label.copy() for key, label in self.labels.items()}
+        other._unused = list(self._unused)
+        other.unreadable = dict(self.unreadable)
+        return other
+
+    def set_unreadable(self, node: str, uid: str, pod: str | None) -> None:
+        """Close a node for a pod whose requests cannot be read; `pod` is its name, None once it has gone."""
+        pods = {key: name for key, name in self.unreadable.get(node, {}).items() if key != uid}
+        if pod is not None:
+            pods[uid] = pod
+        if pods == self.unreadable.get(node, {}):
+            return
+        self.version = next(_versions)
+        if pods:
+            self.unreadable[node] = pods
+        else:
+            del self.unreadable[node]
 
     def get(self, name: str) -> Node | None:
-        """The node as it was last told."""
+        """The node as it was last put."""
         column = self.columns.get(name)
         return None if column is None else self.nodes[column]
 
-    def name(self, column: int) -> str:
-        """The name of the node in this column."""
+    def node_at(self, column: int) -> Node:
+        """The node in this column, which holds one."""
         node = self.nodes[column]
         assert node is not None
-        return node.name
+        return node
 
     def put(self, node: Node) -> int:
         """Add or replace a node and return its column; the caller has made room (`is_full`)."""
@@ -144,7 +200,7 @@ class NodeTable:
             self.count += 1
             self.present[column] = True
         if before is None or _selection(before) != _selection(node):
-            self.version += 1
+            self.version = next(_versions)
             self._put_labels(column, before.labels if before else {}, node.labels)
             self._put_taints(column, node.effective_taints())
             self.deleting[column] = node.deleting
@@ -158,7 +214,7 @@ class NodeTable:
             return None
         node = self.nodes[column]
         assert node is not None
-        self.version += 1
+        self.version = next(_versions)
         self.count -= 1
         self._put_labels(column, node.labels, {})
         self.taint_sets.drop(int(self.taint_ids[column]))

@@ -1,10 +1,15 @@
-"""How many members of one shape each node holds, and which nodes take them.
+"""Which nodes take the members of one part, once it is known how many each node takes.
 
-Owns: slots (one floor division over the array) and the choice of nodes. Does not own: who may use a node, or
-several shapes at once (`search`).
+Owns: the choice of nodes. Does not own: who may use a node (`eligibility`), how many it takes (`limits`), or
+several parts at once (`search`).
 
-The choice: as few nodes as possible, and among as few those that are fullest already, so that little is left
-in pieces and empty nodes stay whole for the next big gang. Ties go by the order of the nodes.
+The choice is the smallest of these whole numbers, compared in this order:
+
+1. members on nodes with special hardware that the members do not ask for: it is kept for those who ask;
+2. nodes in use by the part: as few as possible;
+3. room for members of this kind that is left on these nodes: the fullest nodes are filled first, so that
+   empty nodes stay whole for the next big gang;
+4. the order of the nodes.
 """
 
 from __future__ import annotations
@@ -14,54 +19,39 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from scheduler_core.constraints import Requests
-from scheduler_core.ledger import Amounts, Ledger
+from scheduler_core.limits import Fill
 from scheduler_core.nodes import Mask
+from scheduler_core.view import Amounts
 
 _MAX_UINT16: Final = 2**16 - 1
-#: Columns, and how many members each of them takes.
-Fill = tuple[npt.NDArray[np.intp], Amounts]
 
 
-class Room:
-    """What is free, as a working copy that a plan can take from without touching the ledger."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._free: dict[str, Amounts] = {}
-
-    def free(self, resource: str) -> Amounts:
-        """What is left of a resource in each column."""
-        known = self._free.get(resource)
-        if known is None:
-            known = self._free[resource] = self._ledger.free(resource)
-        return known
-
-    def copy(self) -> Room:
-        """The same room, to try something in."""
-        other = Room(self._ledger)
-        other._free = {resource: amounts.copy() for resource, amounts in self._free.items()}
-        return other
-
-    def slots(self, requests: Requests, mask: Mask, at_most: int) -> Amounts:
-        """How many such members each node of the mask still holds, never more than `at_most`."""
-        slots = np.where(mask, np.int64(at_most), np.int64(0))
-        for resource, amount in requests:
-            np.minimum(slots, self.free(resource) // amount, out=slots)
-        # An over-committed node has less than nothing free, but takes no members away from others.
-        return np.maximum(slots, 0, out=slots)
-
-    def take(self, requests: Requests, fill: Fill) -> None:
-        """Count the members of this plan."""
-        columns, counts = fill
-        for resource, amount in requests:
-            self.free(resource)[columns] -= amount * counts
+def nothing() -> Fill:
+    """A fill of no members."""
+    return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64)
 
 
-def pack(slots: Amounts, size: int) -> Fill:
-    """Spread `size` members (at most the sum of the slots) over the fewest, fullest nodes."""
+def pack(slots: Amounts, size: int, special: Mask | None = None) -> Fill:
+    """Spread `size` members (at most the sum of the slots) over the nodes, as the module says.
+
+    `slots` is how many each column takes, beyond `size` too: what is left decides. `special` are the columns
+    with hardware that the members do not ask for.
+    """
     if size == 0:
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64)
+        return nothing()
+    if special is None or not special.any():
+        return _tightest(slots, size)
+    ordinary = np.where(special, np.int64(0), slots)
+    room = int(ordinary.sum())
+    if room >= size:
+        return _tightest(ordinary, size)
+    first = np.flatnonzero(ordinary)
+    columns, counts = _tightest(np.where(special, slots, np.int64(0)), size - room)
+    return np.concatenate((first, columns)), np.concatenate((ordinary[first], counts))
+
+
+def _tightest(slots: Amounts, size: int) -> Fill:
+    """The fewest nodes, and of as few the fullest."""
     whole = np.flatnonzero(slots >= size)
     if len(whole):
         # One node holds them all: the one with the least room beyond that.

@@ -40,7 +40,9 @@ class Lack:
 class ShapeReport:
     """The numbers of one shape: its members, the nodes it may use, and how many fit there alone.
 
-    `excluded`: why nodes may not be used, said of one node ("is cordoned"), and how many they are.
+    `lacks` are resources that are short by themselves; `together` are resources of which there is enough in
+    all, but not on the same nodes. `excluded`: why nodes may not be used, said of one node ("is cordoned"),
+    and how many they are.
     """
 
     members: int
@@ -48,6 +50,7 @@ class ShapeReport:
     eligible_nodes: int
     room: int
     lacks: tuple[Lack, ...] = ()
+    together: tuple[str, ...] = ()
     excluded: tuple[tuple[str, int], ...] = ()
     unsupported: tuple[str, ...] = ()
 
@@ -115,7 +118,17 @@ def _unsupported(refusal: Refusal) -> Iterable[str]:
 def _one_shape(report: ShapeReport, wanted: int) -> list[str]:
     parts = [f"each asks {_asks(report.requests)}"]
     parts += [_lack(lack, min(wanted, report.members), report) for lack in report.lacks]
+    if report.together:
+        parts.append(f"{_together(report)} of {min(wanted, report.members)} needed")
     return parts + _excluded(report.excluded)
+
+
+def _together(report: ShapeReport) -> str:
+    """For resources of which there is enough, but on different nodes."""
+    if len(report.together) == 1:
+        return f"too little {report.together[0]} on the nodes that have the rest: room for {report.room}"
+    *first, last = report.together
+    return f"too little {', '.join(first)} and {last} on the same nodes: room for {report.room}"
 
 
 def _lack(lack: Lack, wanted: int, report: ShapeReport) -> str:
@@ -133,6 +146,8 @@ def _several_shapes(reports: list[ShapeReport]) -> list[str]:
     for report in reports[:_MAX_SHAPES]:
         who = _count(report.members, "member asks", "members ask")
         text = f"{who} {_asks(report.requests)}: room for {report.room} of them alone"
+        if report.together:
+            text += f", {_together(report)}"
         for lack in report.lacks:
             free = f"{quantity.human(lack.resource, lack.free)} free"
             text += f", lacking {lack.resource} ({free} on {_nodes(report.eligible_nodes)})"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduler_core.constraints import NodeConstraints, Requests, Shape, Taint
+from scheduler_core.constraints import NodeConstraints, Repulsion, Requests, Shape, Taint
+from scheduler_core.eligibility import Eligibility
 from scheduler_core.gang import Gang, Member, Placement
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
 from scheduler_core.match import match
 from scheduler_core.nodes import Node
+from scheduler_core.placed import Placed
 from scheduler_core.reasons import Refusal
 from scheduler_core.requests import ContainerRequest, capacity, pod_requests
 
@@ -62,20 +65,32 @@ def pod(cpu: str = "1", constraints: NodeConstraints = ANYWHERE) -> Shape:
 
 def gang(*shapes: Shape, needed: int | None = None, key: str = "default/g", counted: int = 0) -> Gang:
     """A gang whose members are called 0, 1, 2 ... in the order given."""
-    members = [Member(f"{key}-{number}", one) for number, one in enumerate(shapes)]
-    return Gang(key, members, len(members) if needed is None else needed, "default", counted)
+    members = [Member(f"{key}-{number}", pod_kind("default", None, one)) for number, one in enumerate(shapes)]
+    return Gang(key, members, len(members) if needed is None else needed, counted)
+
+
+def use(
+    ledger: Ledger, uid: str, name: str, requests: Requests, repulsions: tuple[Repulsion, ...] = ()
+) -> None:
+    """Show the ledger a pod on a node."""
+    ledger.put(uid, Placed(pod_kind("default", None, Shape(requests), repulsions), name))
+
+
+def eligible(ledger: Ledger, constraints: NodeConstraints) -> Eligibility:
+    """The nodes that a pod with these constraints may use."""
+    return ledger.view().eligible(pod_kind("default", None, pod(constraints=constraints)))
 
 
 def placed(ledger: Ledger, wanted: Gang) -> Placement:
     """The placement; the test fails with the reason if there is none."""
-    found = match(ledger, wanted)
+    found = match(ledger.view(), wanted)
     assert isinstance(found, Placement), found.message
     return found
 
 
 def refused(ledger: Ledger, wanted: Gang) -> Refusal:
     """The refusal; the test fails with the placement if there is one."""
-    found = match(ledger, wanted)
+    found = match(ledger.view(), wanted)
     assert isinstance(found, Refusal), found.nodes
     return found
 

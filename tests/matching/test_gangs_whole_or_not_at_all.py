@@ -14,11 +14,12 @@ from scheduler_core.constraints import (
     Toleration,
 )
 from scheduler_core.gang import Gang, Member, Placement
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
 from scheduler_core.match import match
 from scheduler_core.nodes import Node
 from scheduler_core.reasons import Refusal
-from tests.matching.clusters import most
+from tests.matching.clusters import most, use
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
 ZONES = ("z1", "z2")
@@ -72,7 +73,7 @@ def clusters(draw: st.DrawFn) -> Ledger:
             )
         )
         for number, used in enumerate(draw(st.lists(requests, max_size=2))):
-            ledger.add_usage(f"{name}-{number}", name, used)
+            use(ledger, f"{name}-{number}", name, used)
     return ledger
 
 
@@ -82,7 +83,7 @@ def gangs(draw: st.DrawFn, kinds: int = 3) -> Gang:
     some = draw(st.lists(shapes, min_size=1, max_size=kinds))
     members = draw(st.lists(st.sampled_from(some), max_size=5))
     needed = draw(st.integers(0, len(members)))
-    return Gang("ns/g", [Member(f"m{n}", one) for n, one in enumerate(members)], needed, "ns")
+    return Gang("ns/g", [Member(f"m{n}", pod_kind("ns", None, one)) for n, one in enumerate(members)], needed)
 
 
 def may_use(constraints: NodeConstraints, node: Node) -> bool:
@@ -98,23 +99,22 @@ def may_use(constraints: NodeConstraints, node: Node) -> bool:
 
 
 def open_to(ledger: Ledger, shape: Shape) -> set[str]:
-    return {n for n in ledger.table.columns if may_use(shape.constraints, ledger.table.get(n))}
+    return {n for n in ledger.view().table.columns if may_use(shape.constraints, ledger.view().table.get(n))}
 
 
 def state(ledger: Ledger) -> dict[str, dict[str, int]]:
     """What is free, without resources that only pods have named."""
-    return {
-        name: {r: v for r, v in ledger.free_on(name).items() if v} for name in sorted(ledger.table.columns)
-    }
+    view = ledger.view()
+    return {name: {r: v for r, v in view.free_on(name).items() if v} for name in sorted(view.table.columns)}
 
 
 @given(clusters(), gangs())
 @settings(max_examples=400, deadline=None)
 def test_a_gang_gets_as_many_places_as_exist_and_none_below_its_need(ledger: Ledger, wanted: Gang):
     """C81, C87, C99: compared with trying everything; refused only if nothing would have done."""
-    free = {name: ledger.free_on(name) for name in ledger.table.columns}
-    exist = most(free, [(one.shape.requests, open_to(ledger, one.shape)) for one in wanted.members])
-    found = match(ledger, wanted)
+    free = {name: ledger.view().free_on(name) for name in ledger.view().table.columns}
+    exist = most(free, [(one.kind.shape.requests, open_to(ledger, one.kind.shape)) for one in wanted.members])
+    found = match(ledger.view(), wanted)
     if isinstance(found, Placement):
         assert len(found) == exist >= wanted.needed
         assert exist > 0 or not wanted.members
@@ -128,16 +128,16 @@ def test_a_gang_gets_as_many_places_as_exist_and_none_below_its_need(ledger: Led
 @settings(max_examples=300, deadline=None)
 def test_a_placement_never_overcommits_and_never_uses_a_closed_node(ledger: Ledger, wanted: Gang):
     """Soundness: what is planned is really there, on nodes that every rule allows."""
-    found = match(ledger, wanted)
+    found = match(ledger.view(), wanted)
     if not isinstance(found, Placement):
         return
-    asked = {one.uid: one.shape for one in wanted.members}
+    asked = {one.uid: one.kind.shape for one in wanted.members}
     ledger.assume(found)
     for uid, name in found.nodes.items():
         assert name in open_to(ledger, asked[uid])
-        assert found.shapes[uid] == asked[uid]
+        assert found.kinds[uid].shape == asked[uid]
         for resource, _ in asked[uid].requests:
-            assert ledger.free_on(name)[resource] >= 0
+            assert ledger.view().free_on(name)[resource] >= 0
 
 
 @given(clusters(), gangs())
@@ -145,7 +145,7 @@ def test_a_placement_never_overcommits_and_never_uses_a_closed_node(ledger: Ledg
 def test_the_same_question_gets_the_same_answer(ledger: Ledger, wanted: Gang):
     """Ties go by node order, and asking changes nothing."""
     before = state(ledger)
-    first, second = match(ledger, wanted), match(ledger, wanted)
+    first, second = match(ledger.view(), wanted), match(ledger.view(), wanted)
     assert first == second
     assert state(ledger) == before
     if isinstance(first, Refusal):
@@ -157,7 +157,7 @@ def test_the_same_question_gets_the_same_answer(ledger: Ledger, wanted: Gang):
 def test_forgetting_an_assumption_restores_the_ledger_exactly(ledger: Ledger, wanted: Gang):
     """C85: what did not come to be holds nothing."""
     before = state(ledger)
-    found = match(ledger, wanted)
+    found = match(ledger.view(), wanted)
     if isinstance(found, Placement):
         ledger.assume(found)
         ledger.assume(found)  # told twice, counted once
@@ -165,20 +165,20 @@ def test_forgetting_an_assumption_restores_the_ledger_exactly(ledger: Ledger, wa
             assert ledger.forget(uid)
             assert not ledger.forget(uid)
     assert state(ledger) == before
-    assert match(ledger, wanted) == found
+    assert match(ledger.view(), wanted) == found
 
 
 @given(clusters(), gangs(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_gang_that_fits_still_fits_when_others_go(ledger: Ledger, wanted: Gang, data: st.DataObject):
     """More room never turns a yes into a no, whatever greedy order found it."""
-    found = match(ledger, wanted)
-    names = sorted(ledger.table.columns)
+    found = match(ledger.view(), wanted)
+    names = sorted(ledger.view().table.columns)
     if not names:
         return
     gone = data.draw(st.sampled_from(names))
-    ledger.remove_usage(f"{gone}-0")
-    again = match(ledger, wanted)
+    ledger.remove(f"{gone}-0")
+    again = match(ledger.view(), wanted)
     if isinstance(found, Placement):
         assert isinstance(again, Placement)
         assert len(again) >= len(found)
@@ -188,9 +188,9 @@ def test_a_gang_that_fits_still_fits_when_others_go(ledger: Ledger, wanted: Gang
 @settings(max_examples=150, deadline=None)
 def test_the_room_that_a_refusal_states_is_what_would_fit(ledger: Ledger, wanted: Gang):
     """C116: the number in the message is exact where all members are alike."""
-    found = match(ledger, wanted)
+    found = match(ledger.view(), wanted)
     if isinstance(found, Refusal):
         if found.room:
-            smaller = Gang(wanted.key, wanted.members[: found.room], found.room, wanted.namespace)
-            assert isinstance(match(ledger, smaller), Placement)
+            smaller = Gang(wanted.key, wanted.members[: found.room], found.room)
+            assert isinstance(match(ledger.view(), smaller), Placement)
         assert found.room < max(found.needed, 1)

@@ -6,8 +6,9 @@ import pytest
 
 from scheduler_core.constraints import Repulsion, Requirement
 from scheduler_core.gang import Gang, Member
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
-from tests.matching.clusters import asks, by_node, cluster, node, placed, pod, refused
+from tests.matching.clusters import asks, by_node, cluster, node, placed, pod, refused, use
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 APP = (Requirement("app", "In", ("web",)),)
@@ -22,8 +23,10 @@ def three_nodes() -> Ledger:
 
 
 def web(size: int, namespace: str = "default", app: str = "web") -> Gang:
-    members = [Member(f"m{n}", pod(), {"app": app, "index": str(n)}) for n in range(size)]
-    return Gang(f"{namespace}/g", members, size, namespace)
+    members = [
+        Member(f"m{n}", pod_kind(namespace, {"app": app, "index": str(n)}, pod())) for n in range(size)
+    ]
+    return Gang(f"{namespace}/g", members, size)
 
 
 def allowed(ledger: Ledger, wanted: Gang) -> set[str]:
@@ -47,14 +50,14 @@ def allowed(ledger: Ledger, wanted: Gang) -> set[str]:
 def test_a_placed_pod_closes_its_domain_to_those_it_selects(term: Repulsion, wanted: Gang, open_nodes: str):
     """IA3, IA4 and IA5: nodes without the key belong to no domain."""
     ledger = three_nodes()
-    ledger.add_usage("there", "a", asks(), (term,))
+    use(ledger, "there", "a", asks(), (term,))
     assert allowed(ledger, wanted) == set(open_nodes)
 
 
 def test_a_pod_on_a_node_without_the_key_closes_nothing():
     """IA3: there is no domain around it."""
     ledger = three_nodes()
-    ledger.add_usage("there", "d", asks(), (Repulsion(ZONE, None, APP),))
+    use(ledger, "there", "d", asks(), (Repulsion(ZONE, None, APP),))
     assert allowed(ledger, web(16)) == set("abcd")
 
 
@@ -63,12 +66,12 @@ def test_the_domain_opens_when_the_last_such_pod_goes_and_that_is_a_gain():
     ledger = three_nodes()
     term = Repulsion(HOST, None, APP)
     for uid in ("one", "two"):
-        ledger.add_usage(uid, "a", asks(), (term,))
-    ledger.remove_usage("one")
+        use(ledger, uid, "a", asks(), (term,))
+    ledger.remove("one")
     assert allowed(ledger, web(12)) == set("bcd")
-    seen = ledger.gains
-    ledger.remove_usage("two")
-    assert ledger.gains > seen
+    seen = ledger.room_version
+    ledger.remove("two")
+    assert ledger.room_version > seen
     assert allowed(ledger, web(16)) == set("abcd")
 
 
@@ -76,9 +79,9 @@ def test_members_that_a_term_tells_apart_go_to_different_nodes():
     """Only the labels that a term reads make members differ."""
     ledger = three_nodes()
     first = (Requirement("index", "In", ("0",)),)
-    ledger.add_usage("there", "a", asks(), (Repulsion(ZONE, None, first),))
+    use(ledger, "there", "a", asks(), (Repulsion(ZONE, None, first),))
     for name in "cd":
-        ledger.add_usage(f"full-{name}", name, asks(cpu="4" if name == "d" else "3"))
+        use(ledger, f"full-{name}", name, asks(cpu="4" if name == "d" else "3"))
     found = placed(ledger, web(9))
     assert found.nodes["m0"] == "c"
 
@@ -86,6 +89,6 @@ def test_members_that_a_term_tells_apart_go_to_different_nodes():
 def test_the_refusal_names_anti_affinity():
     """Never ignored, and said aloud."""
     ledger = cluster(node("a", labels={HOST: "a"}))
-    ledger.add_usage("there", "a", asks(), (Repulsion(HOST, None, APP),))
+    use(ledger, "there", "a", asks(), (Repulsion(HOST, None, APP),))
     message = refused(ledger, web(1)).message
     assert "1 node is closed by the anti-affinity of pods there" in message

@@ -16,7 +16,7 @@ from scheduler_core.gang import Gang, Placement
 from scheduler_core.ledger import Ledger
 from scheduler_core.match import match
 from scheduler_core.requests import ContainerRequest, pod_requests
-from tests.matching.clusters import asks, by_node, cluster, gang, node, placed, pod, refused
+from tests.matching.clusters import asks, by_node, cluster, gang, node, placed, pod, refused, use
 
 
 def bind(ledger: Ledger, wanted: Gang) -> Placement:
@@ -24,21 +24,21 @@ def bind(ledger: Ledger, wanted: Gang) -> Placement:
     plan = placed(ledger, wanted)
     ledger.assume(plan)
     for uid, name in plan.nodes.items():
-        ledger.add_usage(uid, name, plan.shapes[uid].requests)
+        use(ledger, uid, name, plan.kinds[uid].shape.requests)
     return plan
 
 
 def end(ledger: Ledger, plan: Placement) -> None:
     """The pods end or are deleted."""
     for uid in plan.nodes:
-        ledger.remove_usage(uid)
+        ledger.remove(uid)
 
 
 def rest(wanted: Gang, plan: Placement) -> Gang:
     """What is left of a gang once the plan is bound (A5)."""
     waiting = [one for one in wanted.members if one.uid not in plan.nodes]
     needed = max(0, wanted.needed - len(plan))
-    return Gang(wanted.key, waiting, needed, wanted.namespace, counted=len(plan))
+    return Gang(wanted.key, waiting, needed, counted=len(plan))
 
 
 def test_a_gang_that_does_not_fit_is_not_begun_and_blocks_nobody():
@@ -108,14 +108,14 @@ def three_containers() -> Shape:
 )
 def test_millicores_are_counted_exactly(members: list[Shape], places: int):
     """C88: no container is rounded up to a core."""
-    found = match(cluster(node("a", "4")), gang(*members))
+    found = match(cluster(node("a", "4")).view(), gang(*members))
     assert (len(found) if isinstance(found, Placement) else 0) == places
 
 
 def test_pods_without_requests_go_where_the_cpu_is_full():
     """C88 (iii): they ask for a pod slot only."""
     ledger = cluster(node("a", "4"))
-    ledger.add_usage("full", "a", asks(cpu="4"))
+    use(ledger, "full", "a", asks(cpu="4"))
     assert len(placed(ledger, gang(*[Shape(asks())] * 4))) == 4
 
 
@@ -138,7 +138,7 @@ def init_pod(
 )
 def test_init_containers_sidecars_and_overhead_count(shape: Shape, size: int, fits: bool):
     """C90: on 4 CPU."""
-    assert isinstance(match(cluster(node("a", "4")), gang(*[shape] * size)), Placement) is fits
+    assert isinstance(match(cluster(node("a", "4")).view(), gang(*[shape] * size)), Placement) is fits
 
 
 def test_extended_resources_decide_like_any_other():
@@ -162,11 +162,11 @@ def test_pods_that_have_ended_hold_nothing():
     """C94: six finished pods of 1 CPU on 4 CPU; the caller takes them off the books (R13)."""
     ledger = cluster(node("a", "4"))
     for number in range(4):
-        ledger.add_usage(f"old-{number}", "a", asks(cpu="1"))
+        use(ledger, f"old-{number}", "a", asks(cpu="1"))
     four = gang(*[pod()] * 4)
     assert refused(ledger, four).room == 0
     for number in range(4):
-        ledger.remove_usage(f"old-{number}")
+        ledger.remove(f"old-{number}")
     assert len(placed(ledger, four)) == 4
 
 
@@ -198,10 +198,10 @@ def test_members_already_bound_count_towards_the_minimum():
     ledger = cluster(node("a", "4"))
     whole = gang(*[pod()] * 4)
     plan = placed(ledger, whole)
-    half = Placement(plan.key, dict(list(plan.nodes.items())[:2]), plan.shapes)
+    half = Placement(plan.key, dict(list(plan.nodes.items())[:2]), plan.kinds)
     ledger.assume(half)
     assert len(placed(ledger, rest(whole, half))) == 2
-    ledger.add_usage("other", "a", asks(cpu="1"))
+    use(ledger, "other", "a", asks(cpu="1"))
     no = refused(ledger, rest(whole, half))
     assert "needs 2 more members placed together (2 have a node already), room for 1 now" in no.message
 
@@ -253,7 +253,7 @@ def test_members_with_different_constraints_share_the_cluster():
 def test_every_operator_of_node_affinity(term: SelectorTerm, expected: set[str]):
     """C107: -- and a term on the node's name."""
     ledger = cluster(node("a", labels={"slots": "3"}), node("b", labels={"slots": "10"}), node("c"))
-    found = match(ledger, gang(*[pod(constraints=NodeConstraints(required=(term,)))] * 12, needed=1))
+    found = match(ledger.view(), gang(*[pod(constraints=NodeConstraints(required=(term,)))] * 12, needed=1))
     assert (set(found.nodes.values()) if isinstance(found, Placement) else set()) == expected
 
 
@@ -290,11 +290,11 @@ def test_the_number_of_pods_on_a_node_is_a_limit():
     """C114: ten slots, eight taken, three wanted."""
     ledger = cluster(node("a", "64", pods="10"))
     for number in range(8):
-        ledger.add_usage(f"tiny-{number}", "a", asks())
+        use(ledger, f"tiny-{number}", "a", asks())
     three = gang(*[pod("10m")] * 3)
     no = refused(ledger, three)
     assert [lack.resource for lack in no.shapes[0].lacks] == ["pods"]
-    ledger.remove_usage("tiny-0")
+    ledger.remove("tiny-0")
     assert len(placed(ledger, three)) == 3
 
 
@@ -310,6 +310,6 @@ def test_members_without_requests_wait_with_the_others():
 def test_an_over_committed_resource_does_not_matter_to_those_that_do_not_ask_for_it():
     """R8: a zero request is skipped even where the node has less than nothing left."""
     ledger = cluster(node("a", "4"))
-    ledger.add_usage("greedy", "a", asks(cpu="1", memory="99Gi"))
+    use(ledger, "greedy", "a", asks(cpu="1", memory="99Gi"))
     assert len(placed(ledger, gang(Shape(asks(cpu="1"))))) == 1
     assert refused(ledger, gang(pod())).room == 0

@@ -9,10 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduler_core.constraints import Requests, Shape, Taint
 from scheduler_core.gang import Placement
+from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
 from scheduler_core.nodes import Node
 from scheduler_core.quantity import LIMIT
-from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused
+from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused, use
 
 NODE_NAMES = ("a", "b", "c", "d", "e")
 NAMES = st.sampled_from(NODE_NAMES)
@@ -52,18 +53,20 @@ class Books(RuleBasedStateMachine):
     def pod_is_seen(self, uid: str, name: str, requests: Requests) -> None:
         self.assumed.pop(uid, None)
         self.bound[uid] = (name, requests)
-        self.ledger.add_usage(uid, name, requests)
+        use(self.ledger, uid, name, requests)
 
     @rule(uid=UIDS)
     def pod_goes(self, uid: str) -> None:
         self.assumed.pop(uid, None)
         self.bound.pop(uid, None)
-        self.ledger.remove_usage(uid)
+        self.ledger.remove(uid)
 
     @rule(uids=st.sets(UIDS), name=NAMES, requests=REQUESTS)
     def pods_are_assumed(self, uids: set[str], name: str, requests: Requests) -> None:
         some = dict.fromkeys(sorted(uids), name)
-        self.ledger.assume(Placement("g", some, dict.fromkeys(some, Shape(requests))))
+        self.ledger.assume(
+            Placement("g", some, dict.fromkeys(some, pod_kind("default", None, Shape(requests))))
+        )
         for uid in uids - self.bound.keys():
             self.assumed[uid] = (name, requests)
 
@@ -79,17 +82,17 @@ class Books(RuleBasedStateMachine):
                 if where == name:
                     for resource, amount in requests:
                         free[resource] = free.get(resource, 0) - amount
-            found = self.ledger.free_on(name)
+            found = self.ledger.view().free_on(name)
             assert {r: v for r, v in found.items() if v} == {r: v for r, v in free.items() if v}
         for name in NODE_NAMES:
             if name not in self.nodes:
-                assert self.ledger.free_on(name) == {}
+                assert self.ledger.view().free_on(name) == {}
         assert self.ledger.node_count == len(self.nodes)
 
     @invariant()
     def unused_columns_are_empty(self) -> None:
-        here = set(self.ledger.table.columns.values())
-        cpu = self.ledger.free("cpu")
+        here = set(self.ledger.view().table.columns.values())
+        cpu = self.ledger.view().free("cpu")
         assert all(cpu[column] == 0 for column in range(len(cpu)) if column not in here)
 
 
@@ -101,29 +104,29 @@ def test_a_pod_that_is_told_again_is_counted_once():
     """S5: relists and resyncs tell everything again."""
     ledger = cluster(node("a", "4"))
     for _ in range(3):
-        ledger.add_usage("p", "a", asks(cpu="1"))
-    assert ledger.free_on("a")["cpu"] == 3000
-    ledger.remove_usage("p")
-    ledger.remove_usage("p")
-    assert ledger.free_on("a")["cpu"] == 4000
+        use(ledger, "p", "a", asks(cpu="1"))
+    assert ledger.view().free_on("a")["cpu"] == 3000
+    ledger.remove("p")
+    ledger.remove("p")
+    assert ledger.view().free_on("a")["cpu"] == 4000
 
 
 def test_usage_on_a_node_that_is_not_known_yet_counts_once_it_is():
     """Pods and nodes come from two lists, in either order."""
     ledger = cluster()
-    ledger.add_usage("p", "a", asks(cpu="3"))
+    use(ledger, "p", "a", asks(cpu="3"))
     ledger.upsert_node(node("a", "4"))
-    assert ledger.free_on("a")["cpu"] == 1000
+    assert ledger.view().free_on("a")["cpu"] == 1000
 
 
 def test_a_node_that_comes_back_still_carries_its_pods():
     """C103: a Node object deleted and made again does not make its pods disappear."""
     ledger = cluster(node("a", "4"))
-    ledger.add_usage("p", "a", asks(cpu="3"))
+    use(ledger, "p", "a", asks(cpu="3"))
     ledger.remove_node("a")
     assert refused(ledger, gang(pod())).nodes == 0
     ledger.upsert_node(node("a", "4"))
-    assert ledger.free_on("a")["cpu"] == 1000
+    assert ledger.view().free_on("a")["cpu"] == 1000
 
 
 def test_an_assumed_pod_that_is_seen_bound_is_not_counted_twice_nor_forgotten():
@@ -131,38 +134,38 @@ def test_an_assumed_pod_that_is_seen_bound_is_not_counted_twice_nor_forgotten():
     ledger = cluster(node("a", "4"))
     plan = placed(ledger, gang(pod("3")))
     ledger.assume(plan)
-    ledger.add_usage("default/g-0", "a", pod("3").requests)
-    assert ledger.free_on("a")["cpu"] == 1000
+    use(ledger, "default/g-0", "a", pod("3").requests)
+    assert ledger.view().free_on("a")["cpu"] == 1000
     assert not ledger.forget("default/g-0")
-    assert ledger.free_on("a")["cpu"] == 1000
+    assert ledger.view().free_on("a")["cpu"] == 1000
 
 
 def test_a_pod_that_is_seen_elsewhere_than_assumed_moves():
     """The API server knows better: another scheduler was faster."""
     ledger = cluster(node("a", "4"), node("b", "4"))
     ledger.assume(placed(ledger, gang(pod("3"))))
-    ledger.add_usage("default/g-0", "b", pod("3").requests)
-    assert (ledger.free_on("a")["cpu"], ledger.free_on("b")["cpu"]) == (4000, 1000)
+    use(ledger, "default/g-0", "b", pod("3").requests)
+    assert (ledger.view().free_on("a")["cpu"], ledger.view().free_on("b")["cpu"]) == (4000, 1000)
 
 
 def test_resources_that_only_a_pod_has_named_are_booked_too():
     """R8: the books grow by as many resources as there are."""
     ledger = cluster(node("a", "4"))
     names = [f"x.io/r{number}" for number in range(20)]
-    ledger.add_usage("p", "a", tuple((name, 2) for name in names))
-    assert [ledger.free_on("a")[name] for name in names] == [-2] * 20
+    use(ledger, "p", "a", tuple((name, 2) for name in names))
+    assert [ledger.view().free_on("a")[name] for name in names] == [-2] * 20
     ledger.upsert_node(node("a", "4", extended=dict.fromkeys(names, "3")))
-    assert [ledger.free_on("a")[name] for name in names] == [1] * 20
+    assert [ledger.view().free_on("a")[name] for name in names] == [1] * 20
 
 
 def test_absurd_requests_make_nothing_overflow():
     """A pod with a node name of its own bypasses every check; its numbers must not wrap around."""
     ledger = cluster(node("a", "4"))
     for uid in "pqr":
-        ledger.add_usage(uid, "a", (("memory", LIMIT), ("pods", 1)))
+        use(ledger, uid, "a", (("memory", LIMIT), ("pods", 1)))
     assert "memory" in refused(ledger, gang(pod())).message
     for uid in "pqr":
-        ledger.remove_usage(uid)
+        ledger.remove(uid)
     assert placed(ledger, gang(pod())).nodes
 
 
@@ -190,27 +193,27 @@ def test_absurd_requests_make_nothing_overflow():
 def test_gains_rise_exactly_when_a_change_of_a_node_may_help(before: Node, after: Node, gained: bool):
     """C105: retried for what could help, and not for every heartbeat."""
     ledger = cluster(before)
-    seen = ledger.gains
+    seen = ledger.room_version
     ledger.upsert_node(after)
-    assert (ledger.gains > seen) is gained
+    assert (ledger.room_version > seen) is gained
 
 
 def test_gains_rise_when_usage_goes_and_not_when_it_comes():
     """C93: what a pod gives back may help others."""
     ledger = cluster(node("a"), node("b"))
-    seen = ledger.gains
-    ledger.add_usage("p", "a", asks(cpu="1"))
+    seen = ledger.room_version
+    use(ledger, "p", "a", asks(cpu="1"))
     plan = placed(ledger, gang(pod()))
     ledger.assume(plan)
-    ledger.add_usage("p", "a", asks(cpu="1"))
-    ledger.add_usage("on-no-node", "z", asks(cpu="1"))
-    ledger.remove_usage("on-no-node")
+    use(ledger, "p", "a", asks(cpu="1"))
+    use(ledger, "on-no-node", "z", asks(cpu="1"))
+    ledger.remove("on-no-node")
     ledger.remove_node("b")
-    assert ledger.gains == seen
+    assert ledger.room_version == seen
     ledger.forget("default/g-0")
-    assert ledger.gains == seen + 1
-    ledger.remove_usage("p")
-    assert ledger.gains == seen + 2
+    assert ledger.room_version == seen + 1
+    ledger.remove("p")
+    assert ledger.room_version == seen + 2
 
 
 def test_columns_of_nodes_that_went_are_used_again():
@@ -220,5 +223,5 @@ def test_columns_of_nodes_that_went_are_used_again():
         ledger.upsert_node(node(f"n{number}", labels={"kubernetes.io/hostname": f"n{number}"}))
         if number >= 3:
             ledger.remove_node(f"n{number - 3}")
-    assert ledger.table.used_width == 4
-    assert len(ledger.table.labels["kubernetes.io/hostname"].interner.values) <= 5
+    assert ledger.view().table.used_width == 4
+    assert len(ledger.view().table.labels["kubernetes.io/hostname"].interner.values) <= 5

@@ -13,7 +13,7 @@ from scheduler_core.constraints import NodeConstraints, Shape, Taint
 from scheduler_core.gang import Gang
 from scheduler_core.match import match
 from scheduler_core.reasons import MAX_BYTES, Lack, Refusal, ShapeReport
-from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused
+from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused, use
 
 
 def test_it_says_what_is_needed_what_fits_and_what_is_lacking():
@@ -36,7 +36,7 @@ def test_it_says_what_is_needed_what_fits_and_what_is_lacking():
 def test_it_names_extended_resources_with_their_numbers():
     """C117: "needs 8 x 4 nvidia.com/gpu, room for 5", 22 free, one node with too little."""
     ledger = cluster(*[node(f"n{i}", extended={"nvidia.com/gpu": "4"}) for i in range(6)])
-    ledger.add_usage("there", "n0", asks(**{"nvidia.com/gpu": "2"}))
+    use(ledger, "there", "n0", asks(**{"nvidia.com/gpu": "2"}))
     no = refused(ledger, gang(*[Shape(asks(**{"nvidia.com/gpu": "4"}))] * 8))
     assert no.shapes[0].lacks == (Lack("nvidia.com/gpu", asks=4, free=22, room=5, nodes_without=1),)
     assert (
@@ -53,12 +53,13 @@ def test_a_single_pod_is_not_spoken_of_as_many():
     )
 
 
-def test_where_only_several_resources_together_are_short_the_tightest_is_named():
+def test_where_resources_are_short_only_together_no_single_one_is_called_lacking():
     """Four CPUs and 8Gi, but never on one node."""
     ledger = cluster(node("a", "4", "1Gi"), node("b", "1", "8Gi"))
     no = refused(ledger, gang(Shape(asks(cpu="4", memory="8Gi"))))
     assert no.room == 0
-    assert {lack.resource for lack in no.shapes[0].lacks} == {"cpu", "memory"}
+    assert no.shapes[0].lacks == ()
+    assert "too little cpu and memory on the same nodes: room for 0 of 1 needed" in no.message
 
 
 def test_where_no_node_may_be_used_the_reason_is_a_word_of_its_own():
@@ -120,7 +121,7 @@ def test_the_text_stays_the_same_while_nothing_changes():
     wanted = gang(*[pod()] * 5)
     assert refused(ledger, wanted).message == refused(ledger, wanted).message
     ledger.upsert_node(node("b", "2"))
-    other = match(cluster(node("c", taints=[Taint("x")]), node("a", "2"), node("b", "2")), wanted)
+    other = match(cluster(node("c", taints=[Taint("x")]), node("a", "2"), node("b", "2")).view(), wanted)
     assert isinstance(other, Refusal)
     assert refused(ledger, wanted).message == other.message
 
@@ -154,3 +155,46 @@ def test_many_kinds_of_members_do_not_drown_the_head(kinds: int):
     message = refused(ledger, gang(*shapes)).message
     assert f"needs {kinds} member" in message[:80]
     assert len(message.encode()) <= MAX_BYTES
+
+
+def test_a_resource_that_is_not_short_is_not_called_lacking():
+    """N19: GPUs are enough, cores are enough in all, but where the GPUs are only two members fit."""
+    ledger = cluster(node("g", "4", "64Gi", extended={"nvidia.com/gpu": "4"}), node("c", "8", "64Gi"))
+    wanted = gang(*[Shape(asks(cpu="2", memory="1Gi", **{"nvidia.com/gpu": "1"}))] * 4)
+    no = refused(ledger, wanted)
+    assert (no.needed, no.room) == (4, 2)
+    assert "lacking" not in no.message
+    assert "too little cpu and nvidia.com/gpu on the same nodes: room for 2 of 4 needed" in no.message
+    ledger.upsert_node(node("g", "8", "64Gi", extended={"nvidia.com/gpu": "4"}))
+    assert len(placed(ledger, wanted)) == 4
+    ledger.upsert_node(node("g", "4", "64Gi", extended={"nvidia.com/gpu": "8"}))
+    assert refused(ledger, wanted).room == 2
+
+
+AMOUNTS = st.integers(0, 4).map(str)
+
+
+@given(
+    st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=1, max_size=4),
+    st.tuples(AMOUNTS, AMOUNTS, AMOUNTS),
+    st.integers(1, 6),
+)
+@settings(max_examples=300, deadline=None)
+def test_each_resource_that_is_called_lacking_is_short_by_itself(
+    sizes: list[tuple[str, str, str]], ask: tuple[str, str, str], size: int
+):
+    """N19, for any cluster: more of what is named would be needed in any case."""
+    names = ("cpu", "memory", "x.io/fpga")
+    nodes = [
+        node(f"n{i}", cpu, memory, extended={"x.io/fpga": fpga})
+        for i, (cpu, memory, fpga) in enumerate(sizes)
+    ]
+    shape = Shape(asks(**dict(zip(names, ask, strict=True))))
+    answer = match(cluster(*nodes).view(), gang(*[shape] * size))
+    if isinstance(answer, Refusal):
+        requests = dict(shape.requests)
+        for lack in answer.shapes[0].lacks:
+            room = sum(one.allocatable.get(lack.resource, 0) // requests[lack.resource] for one in nodes)
+            assert room == lack.room < size
+        assert bool(answer.shapes[0].lacks) != bool(answer.shapes[0].together)
+        assert len(answer.message.encode()) <= 1024

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from scheduler_core.constraints import Shape
 from scheduler_core.packing import pack
-from tests.matching.clusters import by_node, cluster, gang, node, placed, pod
+from tests.matching.clusters import asks, by_node, cluster, gang, node, placed, pod, use
 
 
 @given(st.lists(st.integers(0, 9), max_size=8), st.data())
@@ -56,7 +57,7 @@ def test_small_gangs_fill_started_nodes_before_they_break_an_empty_one():
     for number in range(8):
         plan = placed(ledger, gang(pod("2"), pod("2"), key=f"default/g{number}"))
         ledger.assume(plan)
-        assert sum(ledger.free_on(f"n{i}")["cpu"] == 8000 for i in range(4)) == 3 - number // 2
+        assert sum(ledger.view().free_on(f"n{i}")["cpu"] == 8000 for i in range(4)) == 3 - number // 2
 
 
 def test_members_are_served_in_the_order_of_the_gang():
@@ -65,3 +66,31 @@ def test_members_are_served_in_the_order_of_the_gang():
     found = placed(ledger, gang(*[pod()] * 4, needed=1))
     assert by_node(found) == {"a": 2}
     assert list(found.nodes) == ["default/g-0", "default/g-1"]
+
+
+@pytest.mark.parametrize("names", [("g", "c"), ("c", "g")])
+def test_nodes_with_special_hardware_are_kept_for_those_who_ask(names: tuple[str, ...]):
+    """N18: a preference whatever the order of the nodes, not a rule."""
+    gpus = {"g": {"nvidia.com/gpu": "4"}, "c": None}
+    ledger = cluster(*[node(name, "8", "16Gi", extended=gpus[name]) for name in names])
+    plain = [Shape(asks(cpu="1"))] * 4
+    first = placed(ledger, gang(*plain, key="default/x"))
+    assert by_node(first) == {"c": 4}
+    ledger.assume(first)
+    with_gpu = Shape(asks(cpu="2", memory="1Gi", **{"nvidia.com/gpu": "1"}))
+    second = placed(ledger, gang(*[with_gpu] * 4, key="default/y"))
+    assert by_node(second) == {"g": 4}
+    assert by_node(placed(ledger, gang(*[Shape(asks(cpu="1"))] * 8, key="default/z"))) == {"c": 4, "g": 4}
+
+
+def test_a_request_of_zero_does_not_ask_for_special_hardware():
+    """N18: the shape of such a pod does not name the resource at all."""
+    assert asks(cpu="1", **{"nvidia.com/gpu": "0"}) == asks(cpu="1")
+
+
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_of_nodes_that_hold_the_whole_gang_the_fullest_is_taken(size: int):
+    """A node in use comes before an empty one, whatever the order: what is left is compared."""
+    ledger = cluster(node("empty", "16"), node("started", "16"), node("last", "16"))
+    use(ledger, "there", "started", asks(cpu="4"))
+    assert by_node(placed(ledger, gang(*[pod("1")] * size))) == {"started": size}

@@ -16,7 +16,7 @@ from scheduler_core.constraints import (
 from scheduler_core.eligibility import evaluate
 from scheduler_core.ledger import Ledger
 from scheduler_core.nodes import Node
-from tests.matching.clusters import cluster, gang, node, placed, pod, refused
+from tests.matching.clusters import cluster, eligible, gang, node, placed, pod, refused
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Nonsense")
 VALUES = ("", "1", "2", "-3", "+2", "007", "a", "9223372036854775808")
@@ -156,8 +156,8 @@ def test_the_mask_says_of_every_node_what_the_rules_say(
         changed = Node(rest[0].name, {}, labels={"k": "2"})
         rest[0] = changed
         ledger.upsert_node(changed)
-    found = ledger.eligibility.of(want)
-    admitted = {ledger.table.name(int(c)) for c in found.mask.nonzero()[0]}
+    found = eligible(ledger, want)
+    admitted = {ledger.view().table.node_at(int(c)).name for c in found.mask.nonzero()[0]}
     assert admitted == {one.name for one in rest if admits(one, want)}
     assert found.count == len(admitted)
     assert found.count + sum(count for _, count in found.excluded) == len(rest)
@@ -170,15 +170,15 @@ def test_a_changed_table_answers_like_a_fresh_one(
 ):
     """What was interned for nodes and labels that are gone leaves no trace."""
     ledger = cluster(*named(before), width=1)
-    ledger.eligibility.of(want)
+    eligible(ledger, want)
     for one in named(after):
         ledger.upsert_node(one)
     for one in named(before)[len(after) :]:
         ledger.remove_node(one.name)
-    fresh = evaluate(cluster(*named(after)).table, want)
-    found = ledger.eligibility.of(want)
+    fresh = evaluate(cluster(*named(after)).view().table, want)
+    found = eligible(ledger, want)
     assert (found.count, found.excluded) == (fresh.count, fresh.excluded)
-    assert {k for k, v in ledger.table.labels.items() if v.interner.ids} == {
+    assert {k for k, v in ledger.view().table.labels.items() if v.interner.ids} == {
         key for one in after for key in one.labels
     }
 
@@ -225,8 +225,8 @@ def test_masks_are_kept_until_something_changes_that_decides_them():
     """A heartbeat or another amount costs nothing; a label does."""
     ledger = Ledger()
     ledger.upsert_node(node("a"))
-    first = ledger.eligibility.of(NodeConstraints())
+    first = eligible(ledger, NodeConstraints())
     ledger.upsert_node(node("a", cpu="8"))
-    assert ledger.eligibility.of(NodeConstraints()) is first
+    assert eligible(ledger, NodeConstraints()) is first
     ledger.upsert_node(node("a", labels={"zone": "z1"}))
-    assert ledger.eligibility.of(NodeConstraints()) is not first
+    assert eligible(ledger, NodeConstraints()) is not first
