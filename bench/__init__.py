@@ -1,1 +1,1 @@
-"""Benchmarks: how fast, side by side with a peer or a ceiling in one run, as ratios (docs/performance.md)."""
+"""Benchmarks: compare Fluence with a peer or with the best possible in one run (docs/performance.md)."""

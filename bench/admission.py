@@ -1,6 +1,6 @@
-"""What admission costs: the webhook alone on one core, and a real API server with it and without it.
+"""What admission costs: the webhook alone on one core, and a real API server with and without it.
 
-Alone: the process as it is started in a cluster, over TLS, asked by `bench.admission_load` from another core.
+Alone: the process as in a cluster, over TLS; `bench.admission_load` sends requests from another core.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from bench.admission_ways import write_certificate
 from devcluster import ports
 from devcluster.progress import Say
 
-#: Posted each second where the time of an answer is measured.
+#: Requests per second while the response time is measured.
 RATE: Final = 500
-#: How long one load measures, and how long it runs with its warm-up.
+#: How long one load measures, and how long it runs including its warm-up.
 _LOAD_S: Final = (3.0, 4.0)
 _ROOT: Final = Path(__file__).parent.parent
 
@@ -39,7 +39,7 @@ def measure(rounds: int, say: Say) -> dict[str, Any]:
 
 
 def measure_alone(rounds: int, say: Say) -> dict[str, Any]:
-    """The webhook's process alone: time of an answer at a fixed rate, reviews per second, memory."""
+    """The webhook's process alone: response time at a fixed rate, most reviews per second, memory."""
     with tempfile.TemporaryDirectory() as folder, _webhook(Path(folder)) as (process, port):
         ca = Path(folder) / "ca.crt"
         answers, flat_out = [], []
@@ -47,7 +47,7 @@ def measure_alone(rounds: int, say: Say) -> dict[str, Any]:
             answers.append(_load(port, ca, rate=RATE))
             before_s = sum(process.cpu_times()[:2])
             flat_out.append(_load(port, ca))
-            # The load warms up for a second that is not in its figures but in this.
+            # The load warms up for a second. That second is not in its figures, but it is in this one.
             used_s = sum(process.cpu_times()[:2]) - before_s
             flat_out[-1]["cpu_us"] = used_s / (flat_out[-1]["reviews_per_s"] * _LOAD_S[1]) * 1e6
             say(

@@ -1,8 +1,9 @@
-"""Pods created per second on a real API server with the webhook registered and without, in turn.
+"""Pods created per second on a real API server, alternately with the webhook and without it.
 
-Each way is measured in many short spells, of which the upper quartile counts: an API server that collects its
-garbage, about every eighth spell, is half as fast for one or two. A bare pod that opted in costs one call:
-beside it stand the least that a call costs and the least that labelling costs (`bench.admission_ways`).
+Each way is measured in many short spells, and the upper quartile of their rates is taken: in about every
+eighth spell the API server collects garbage and is half as fast. A bare pod that asks for Fluence costs one
+call. The table compares that with the lowest possible costs of a call and of labelling
+(`bench.admission_ways`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from groups.contract import GROUP_LABEL, SIZE_LABEL
 from kube.session import Kube
 
 JOB_PODS: Final = 1000
-#: How many spells each sort of pod has in one pass. What hardly differs needs more of them.
+#: How many spells each sort of pod has in one pass. Small differences need more of them.
 _SPELLS: Final = {"foreign": 24, "of_workloads": 12, "bare": 4}
 _SPELL_PODS: Final = 150
 _AT_ONCE: Final = 16
@@ -50,7 +51,7 @@ def measure(rounds: int, say: Say) -> dict[str, Any]:
         name=f"bench-admission-{os.getpid()}", nodes=0, processes=("webhook",), owner_pid=os.getpid()
     )
     with clusters.start(spec, say) as cluster, floor_webhook() as client_config:
-        # Nothing but creation is to be measured.
+        # Only creation is measured.
         for process in ("kwok", "kube-scheduler"):
             cluster.process(process).stop()
         return asyncio.run(_measure(cluster, client_config, rounds, say))
@@ -68,10 +69,10 @@ async def _measure(
         spells: Spells = {}
         # The first pass only warms up.
         for number in range(2 * rounds + 1):
-            # There and back again: whatever slows down with time slows all alike.
+            # Forwards and then backwards, so that a slowdown over time affects all ways alike.
             for way in list(every) if number % 2 else reversed(every):
                 await register(kube, every[way], _PODS, _pod("probe", "bare"))
-                # After a change of the registration everything is slower for a moment.
+                # The API server is slower for a moment after a change of the registration.
                 await _create_pods(kube, "bare")
                 for sort in _turned(list(_SORTS), number) if way in (WITHOUT, WITH) else ["bare"]:
                     rates = await _create_pods(kube, sort)
@@ -83,7 +84,7 @@ async def _measure(
 
 
 def _turned(sorts: list[str], number: int) -> list[str]:
-    """Another one first each time."""
+    """The ways in another order each time."""
     first = number % len(sorts)
     return sorts[first:] + sorts[:first]
 
@@ -100,7 +101,7 @@ def _summary(spells: Spells) -> dict[str, dict[str, float]]:
 
 
 def _good(passes: list[list[float]]) -> float:
-    """The rate of a good spell."""
+    """The upper quartile of the rates."""
     return statistics.quantiles(itertools.chain.from_iterable(passes), n=4)[2]
 
 
@@ -123,7 +124,7 @@ def _pod(name: str, sort: str) -> dict[str, Any]:
 
 
 async def _create_pods(kube: Kube, sort: str) -> list[float]:
-    """Create pods, several at once; how many per second in each spell. They are gone afterwards."""
+    """Create pods, several at a time, and return the rate of each spell. The pods are deleted afterwards."""
     rates = []
     names = [f"p{number:05}" for number in range(_SPELLS[sort] * _SPELL_PODS)]
     for begin in range(0, len(names), _SPELL_PODS):

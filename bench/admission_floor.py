@@ -1,6 +1,6 @@
-"""The least that any webhook costs: a server that answers every review with the same patch, unread.
+"""The fastest possible webhook: a server that answers every review with the same patch, without reading it.
 
-What is left between it and an API server without a webhook is the API server's own work for one call.
+The difference to an API server without a webhook is the API server's own work for one call.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Connection(asyncio.Protocol):
         self._received = b""
 
     def data_received(self, data: bytes) -> None:
-        """Answer once the whole review is there."""
+        """Answer once the whole review has arrived."""
         self._received += data
         head, end, body = self._received.partition(b"\r\n\r\n")
         if not end or (length := _LENGTH.search(head)) is None or len(body) < int(length[1]):

@@ -1,7 +1,7 @@
-"""Post reviews to a webhook as fast as it answers, or at a fixed rate; a process of its own.
+"""Post reviews to a webhook as fast as it answers, or at a fixed rate, from a process of its own.
 
 `python -m bench.admission_load PORT CA-FILE` prints one line of JSON. Requests and answers are plain bytes on
-kept connections: a real HTTP client would take as much of the machine as the server that is measured.
+open connections: a real HTTP client would need as much CPU time as the server that is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WARM_UP_S: Final = 1.0
 
 
 def review() -> bytes:
-    """The creation of a pod as an API server tells of it, with what its admission plugins have added."""
+    """The review of a new pod as an API server sends it, with what its admission plugins have added."""
     token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     fields: dict[str, Any] = {f"f:field-{number}": {"f:inner": {}, "k:{}": {".": {}}} for number in range(40)}
@@ -63,7 +63,7 @@ def request_of(body: bytes) -> bytes:
 
 
 class Load:
-    """Asks on several connections, and notes how long each answer took."""
+    """Sends requests on several connections and records how long each answer took."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -73,14 +73,14 @@ class Load:
         self.flat_out = False
 
     def ask(self, asked_s: float) -> None:
-        """Ask once; where every connection is busy, when one is free, and the wait counts."""
+        """Send one request, on the next connection that is free; the wait for it counts."""
         if self.idle:
             self.idle.pop().ask(asked_s)
         else:
             self.waiting.append(asked_s)
 
     def answered(self, connection: Connection, took_s: float) -> None:
-        """A connection is free again."""
+        """Take back a connection that is free again."""
         self.took_s.append(took_s)
         if self.flat_out:
             connection.ask(time.perf_counter())
@@ -91,7 +91,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """One kept connection with at most one request under way."""
+    """One open connection with at most one request in flight."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(self._load.request)
 
     def data_received(self, data: bytes) -> None:
-        """Take the answer, once all of it is there."""
+        """Read the answer once all of it has arrived."""
         self._received += data
         head, end, body = self._received.partition(b"\r\n\r\n")
         if not end or len(body) < int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]):
@@ -150,20 +150,20 @@ async def _run(port: int, ca: str, rate: float, seconds: float, connections: int
 
 
 async def _at_rate(load: Load, rate: float, seconds: float) -> None:
-    """Ask at even distances whether answers come or not."""
+    """Send requests at equal intervals, whether or not answers arrive."""
     begin_s, count = time.perf_counter(), int(rate * seconds)
     for number in range(count):
         if (ahead_s := begin_s + number / rate - time.perf_counter()) > 0:
             await asyncio.sleep(ahead_s)
         load.ask(time.perf_counter())
-    # Whoever is not answered by then counts as lost, and the rate tells.
+    # Requests that are not answered by then count as lost, and lower the rate.
     await asyncio.sleep(0.2)
 
 
 def main(
     port: int,
     ca: str,
-    rate: Annotated[float, typer.Option(help="Reviews each second; 0: as fast as they are answered.")] = 0.0,
+    rate: Annotated[float, typer.Option(help="Reviews per second; 0: as fast as they are answered.")] = 0.0,
     seconds: Annotated[float, typer.Option(help="How long to measure.")] = 4.0,
     connections: Annotated[int, typer.Option(help="Kept connections.")] = _CONNECTIONS,
 ) -> None:

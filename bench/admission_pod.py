@@ -1,4 +1,4 @@
-"""The pod whose creation is measured: two containers with environment, as people write them."""
+"""The pod whose creation is measured: two containers with environment variables, as in usual manifests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pod(scheduler_name: str, labels: dict[str, str], **metadata: Any) -> dict[str, Any]:
-    """Such a pod before the API server's own plugins have seen it; `metadata` has its name."""
+    """Such a pod, before the API server's own plugins change it; `metadata` has its name."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

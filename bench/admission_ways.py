@@ -1,7 +1,7 @@
-"""What is registered with the API server while pods are created: nothing, Fluence, or a floor.
+"""What is registered with the API server while pods are created: nothing, Fluence, or one of two floors.
 
-The floors label every pod alike and look at none: a webhook that answers unread (`bench.admission_floor`) is
-the least that a call costs, a policy of the API server's own the least that labelling costs with no call.
+The floors add the same labels to every pod without reading it. A webhook (`bench.admission_floor`) shows the
+lowest cost of a call; an admission policy shows the lowest cost of labelling without a call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _POLICIES: Final = f"{_API}/mutatingadmissionpolicies"
 _BINDINGS: Final = f"{_API}/mutatingadmissionpolicybindings"
 _NAME: Final = "fluence"
 _DEADLINE_S: Final = 120.0
-#: In how many answers running a change must show: there are several caches.
+#: In how many consecutive answers a change must be visible, because the API server has several caches.
 _IN_FORCE: Final = 5
 _ROOT: Final = Path(__file__).parent.parent
 
@@ -84,7 +84,7 @@ def _binding(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 async def register(kube: Kube, way: Way, pods: str, opted_in: dict[str, Any]) -> None:
-    """Put `way` in the place of what is registered, and wait until the API server goes by it.
+    """Register `way` instead of what is registered now, and wait until the API server uses it.
 
     `opted_in` is a pod that is labelled under every way but the first.
     """
@@ -126,7 +126,7 @@ def floor_webhook() -> Iterator[dict[str, str]]:
         try:
             assert child.stdout is not None
             if not child.stdout.readline():
-                raise RuntimeError("the webhook that does nothing did not start; what it said stands above")
+                raise RuntimeError("the webhook that does nothing did not start; its output is above")
             yield {"url": f"https://127.0.0.1:{port}/mutate", "caBundle": base64.b64encode(ca).decode()}
         finally:
             child.kill()

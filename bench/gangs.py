@@ -1,8 +1,8 @@
-"""Pods bound per second: the API server alone, kube-scheduler's native gangs, and Fluence, in turn.
+"""Pods bound per second: the API server alone, kube-scheduler's native gangs, and Fluence, one after another.
 
-All pods exist first. The clock runs from the first group object to the last pod bound, both read from a
-watch; for the bare binding calls, from the first call. The fake kubelet is paused meanwhile, since its
-status writes would be what is measured.
+All pods are created first. The time is from the first group object to the last pod bound, both seen in a
+watch; for the bare binding calls it is from the first call. The fake kubelet is paused meanwhile, because
+its status writes would take longer than binding.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class _Any(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Row:
-    """So many gangs of so many pods."""
+    """A number of gangs with a number of pods each."""
 
     gangs: int
     size: int
 
     @property
     def pods(self) -> int:
-        """How many pods that makes."""
+        """How many pods there are in all."""
         return self.gangs * self.size
 
     def members(self) -> Iterator[tuple[str, str]]:
@@ -135,7 +135,7 @@ async def _create_native_groups(kube: Kube, row: Row, namespace: str) -> None:
 
 
 class Stopwatch:
-    """Sees the first group object and each pod bound, from watches alone."""
+    """Observes the first group object and each bound pod through watches."""
 
     def __init__(self, kube: Kube, row: Row, namespace: str, groups_path: str | None) -> None:
         self._kube = kube
@@ -199,14 +199,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Switches:
-    """What a measurement must turn on and off around it."""
+    """What a measurement must turn on before and off after it."""
 
     start_controller: Callable[[], Awaitable[None]]
     stop_controller: Callable[[], Awaitable[None]]
 
 
 async def measure(kube: Kube, way: Way, row: Row, nodes: list[str], switches: Switches) -> Result:
-    """One way, one row: create, let it go, watch, clean up."""
+    """Measure one way in one row: create pods, start, watch, clean up."""
     namespace = f"bench-{way}-{row.gangs}x{row.size}-{int(time.time())}"
     await kube.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     await wait_for_service_account(kube, namespace)
@@ -253,7 +253,7 @@ async def wait_for_service_account(kube: Kube, namespace: str) -> None:
 
 
 async def wait_until_bound(kube: Kube, row: Row, namespace: str) -> None:
-    """Wait until every pod of the row is bound, by asking now and then."""
+    """Wait until every pod of the row is bound, by polling."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     async with asyncio.timeout(_DEADLINE_S):
         while True:
@@ -264,7 +264,7 @@ async def wait_until_bound(kube: Kube, row: Row, namespace: str) -> None:
 
 
 async def _clean_up(kube: Kube, namespace: str) -> None:
-    """Delete the row's pods at once, and wait until none is left to disturb the next measurement."""
+    """Delete the row's pods, and wait until all are gone: they would disturb the next measurement."""
     pods = f"/api/v1/namespaces/{namespace}/pods"
     await kube.request("DELETE", pods, body=b'{"gracePeriodSeconds":0}', timeout_s=60)
     async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""One whole benchmark run: a cluster of its own, every way in turn, a table, and build/bench.json."""
+"""One benchmark run: a cluster of its own, every way one after another, a table, and build/bench.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ console = Console(stderr=True)
 
 
 class Part(enum.StrEnum):
-    """What can be measured by itself."""
+    """The parts of the benchmark, each of which can be measured alone."""
 
     MATCHER = "matcher"
     GANGS = "gangs"
@@ -44,8 +44,8 @@ def main() -> None:
 def _run(
     nodes: Annotated[int, typer.Option(help="Fake nodes of 64 CPU.", min=1)] = 1000,
     rounds: Annotated[int, typer.Option(help="Measurements of each way; the median counts.", min=1)] = 3,
-    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = OUTPUT,
-    only: Annotated[list[Part] | None, typer.Option(help="Only this; may be repeated.")] = None,
+    output: Annotated[Path, typer.Option(help="The file for the figures, as JSON.")] = OUTPUT,
+    only: Annotated[list[Part] | None, typer.Option(help="Measure only this part; can be repeated.")] = None,
 ) -> None:
     """Pods bound per second beside the API server alone and native gangs; matcher, memory, admission."""
     parts = set(only or Part)
@@ -78,7 +78,7 @@ def _cluster_part(nodes: int, rounds: int) -> dict[str, Any]:
         owner_pid=os.getpid(),
     )
     with clusters.start(spec, to_stderr) as cluster:
-        # The fake kubelet would turn every bound pod into more writes than binding it takes.
+        # The fake kubelet would write more for every bound pod than the binding itself.
         cluster.process("kwok").stop()
         return asyncio.run(_measure_all(cluster, rounds))
 
@@ -109,7 +109,7 @@ async def _measure_row(
 ) -> dict[str, Any]:
     found: dict[gangs.Way, list[gangs.Result]] = {way: [] for way in gangs.WAYS}
     for number in range(rounds):
-        # In turn, so that a slow minute of the machine slows every way alike.
+        # Alternately, so that a slow minute of the machine affects every way alike.
         for way in gangs.WAYS:
             result = await gangs.measure(kube, way, row, nodes, _switches(cluster))
             found[way].append(result)

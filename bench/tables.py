@@ -51,8 +51,8 @@ def _admission_table(found: dict[str, Any]) -> Table:
                 ("bare", "bare, one call each"),
             )
         ),
-        ("  the last by a webhook that does nothing", _ratio(cluster["bare"], "floor_webhook")),
-        ("  the last by a policy that calls nobody", _ratio(cluster["bare"], "floor_policy")),
+        ("  the same, by a webhook that does nothing", _ratio(cluster["bare"], "floor_webhook")),
+        ("  the same, by a policy without a call", _ratio(cluster["bare"], "floor_policy")),
     )
     for row in rows:
         table.add_row(*row)
@@ -69,7 +69,7 @@ def _ratio(found: dict[str, float], way: str) -> str:
 
 def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
     table = Table(title="Pods bound per second (medians; ratios within this run)")
-    # Short enough for a terminal of 80 columns; docs/performance.md says what they mean.
+    # Short enough for a terminal of 80 columns; docs/performance.md explains them.
     for column in ("gangs", "alone", "native", "fluence", "f/native", "f/alone", "1st native", "1st fluence"):
         table.add_column(column, justify="right")
     for row in rows:

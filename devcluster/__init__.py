@@ -7,7 +7,7 @@ helm, and its three processes run beside the control plane under the chart's ser
     binaries, build, golang   where the programs come from
     spec, paths, ports, identities   what one cluster is made of
     components, stages.yaml, nodes, chart   what runs in it, and with which flags
-    child, supervisor, control   the process that owns all others, and how one talks to it
+    child, supervisor, control   the process that owns all others, and the protocol to control it
     cluster   what Python code uses: `start`, `find`, `RunningCluster`
     commands   `python -m devcluster`
 """

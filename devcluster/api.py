@@ -29,7 +29,7 @@ _PATCH_TYPES: Final = {
 
 
 class ApiFailure(DevclusterError):
-    """The API server said no; `status` is the HTTP code, `reason` Kubernetes' word for it."""
+    """The API server refused a request: `status` is the HTTP code, `reason` the reason that it gave."""
 
     def __init__(self, request: str, status: int, reason: str, message: str) -> None:
         super().__init__(f"{request}: {status} {reason}: {message}")
@@ -45,7 +45,7 @@ class Api:
             connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=ca), limit=100),
             headers={"Authorization": f"Bearer {self.token}", "User-Agent": "devcluster"},
             timeout=aiohttp.ClientTimeout(total=timeout_s),
-            # A watched object with all its managed fields is longer than aiohttp expects a line to be.
+            # An event with all managed fields is longer than the longest line that aiohttp reads by default.
             read_bufsize=2**22,
         )
 
@@ -99,12 +99,12 @@ class Api:
         return await self.request("DELETE", path, {"propagationPolicy": "Background", **options})
 
     async def delete_collection(self, path: str, selector: str = "", **options: Any) -> Object:
-        """DELETE every object of a collection that the label selector chooses."""
+        """DELETE every object of a collection that the label selector matches."""
         params = {"labelSelector": selector} if selector else {}
         return await self.request("DELETE", path, options, params=params)
 
     async def watch(self, path: str, **params: str) -> AsyncIterator[tuple[str, Object]]:
-        """Events of a collection (`ADDED`, object), without end; nothing is done about cut lines."""
+        """Yield events of a collection as (`ADDED`, object) until the connection ends. Does not reconnect."""
         async with self._http.get(
             self.server + path,
             params={**params, "watch": "true"},
@@ -124,7 +124,7 @@ class Api:
         params: dict[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Object:
-        """One request; its answer, or ApiFailure."""
+        """Send one request and return the answer; raises ApiFailure."""
         data = None if body is None else msgspec.json.encode(body)
         async with self._http.request(
             method, self.server + path, params=params, data=data, headers={"Content-Type": content_type}

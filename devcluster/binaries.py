@@ -1,4 +1,4 @@
-"""Find every program that a cluster needs; build what is nowhere to be found.
+"""Find every program that a cluster needs, and build those that are missing.
 
 Order: the folder that KUBEBUILDER_ASSETS names, our cache, a build from the Go modules.
 """
@@ -53,7 +53,7 @@ def missing(kubernetes: str) -> list[str]:
 
 
 def _assets(kubernetes: str, wanted: list[str], say: Say) -> dict[str, Path]:
-    """What the folder of KUBEBUILDER_ASSETS offers; says what it lacks."""
+    """The programs in the folder of KUBEBUILDER_ASSETS; reports those that are missing there."""
     variable = os.environ.get("KUBEBUILDER_ASSETS", "")
     if not variable:
         return {}

@@ -34,14 +34,14 @@ def build(source: Source, program: str, say: Say) -> Path:
         source.cache / ".lock",
         lambda waited_s: heartbeat.beat(f"waiting for another build of {what}, {duration(waited_s)}"),
     ):
-        # Whoever held the lock before us has most likely built just this.
+        # The previous holder of the lock has probably built this program.
         if not path.exists():
             _compile(source, program, path, what, say)
     return path
 
 
 def _compile(source: Source, program: str, path: Path, what: str, say: Say) -> None:
-    # Under the lock nobody else writes here: what lies about is from a build that was killed.
+    # Nobody else writes here under the lock, so files that are here are from a build that was killed.
     for stale in source.cache.glob(".tmp-*"):
         stale.unlink(missing_ok=True)
     new = source.cache / f".tmp-{os.getpid()}-{program}"
@@ -66,7 +66,7 @@ def _compile(source: Source, program: str, path: Path, what: str, say: Say) -> N
             output.seek(0)
             said = output.read().decode(errors="replace").strip()
             raise DevclusterError(f"building {what} failed: {said[-2000:]}")
-    # A rename is atomic: nobody ever starts half a program.
+    # A rename is atomic, so an unfinished program is never started.
     new.rename(path)
 
 

@@ -43,7 +43,7 @@ class Fluence:
     server: str
 
     def values(self) -> dict[str, Any]:
-        """The values of the chart by which this installation differs from one in earnest."""
+        """The values of the chart in which this installation differs from one on a real cluster."""
         return {
             "webhook": {"replicas": 0, "url": f"https://127.0.0.1:{self.ports['webhook']}/mutate"},
             "controller": {"replicas": 0},
@@ -73,7 +73,7 @@ class Fluence:
             raise DevclusterError(f"helm could not install {CHART}: {log.read_text().strip()[-1500:]}")
 
     def _helm_home(self) -> dict[str, str]:
-        # A person's own helm must neither influence this one nor be changed by it.
+        # The user's own helm configuration must neither be used nor changed.
         home = str(self.folder.path / "helm")
         return {f"HELM_{kind}_HOME": home for kind in ("CACHE", "CONFIG", "DATA")}
 
@@ -100,7 +100,7 @@ class Fluence:
             command += [
                 "--host=127.0.0.1", f"--port={self.ports['webhook']}", "--hosts=127.0.0.1",
                 f"--webhook-configuration={RELEASE}", f"--tls-secret={RELEASE}-webhook-tls",
-                # There is no Service that would have to hear of the end first.
+                # No Service sends requests to it, so it can end without a delay.
                 "--drain-seconds=0",
             ]  # fmt: skip
         return Component(

@@ -1,4 +1,4 @@
-"""One process of the cluster: started, awaited until it is ready, ended.
+"""One process of the cluster: start it, wait until it is ready, end it.
 
 Owns: the process and its log file. Does not own: which processes there are, or what they mean.
 """
@@ -26,12 +26,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def dies_with_parent() -> Callable[[], None]:
-    """To be run in a child before its program: when this process ends, however it ends, so does the child."""
+    """Return a function for the child to run before its program: it then ends when this process ends."""
     parent = os.getpid()
 
     def tie() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The parent may have died before the line above: then no signal comes any more.
+        # If the parent died before the line above, the kernel sends no signal.
         if os.getppid() != parent:
             os._exit(1)
 
@@ -39,7 +39,7 @@ def dies_with_parent() -> Callable[[], None]:
 
 
 class Child:
-    """A process that is running, or was."""
+    """A process that runs or has ended."""
 
     def __init__(
         self, component: Component, process: asyncio.subprocess.Process, log: Path, start: int
@@ -79,7 +79,7 @@ class Child:
         return await self._process.wait()
 
     async def until_ready(self, http: aiohttp.ClientSession, deadline_s: float = READY_DEADLINE_S) -> None:
-        """Return once it answers 200 at its address; ComponentFailed if it ends before, or never does."""
+        """Wait until it answers 200 at its address; ComponentFailed if it ends first or is too late."""
         name, url = self._component.name, self._component.ready_url
         end_s = time.monotonic() + deadline_s
         while time.monotonic() < end_s:
@@ -100,7 +100,7 @@ class Child:
             self._process.send_signal(number)
 
     async def stop(self) -> None:
-        """Ask it to end, and see to it that it does."""
+        """Ask it to end, and kill it if it does not end in time."""
         self.signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(self._component.stop_deadline_s):

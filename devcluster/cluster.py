@@ -86,11 +86,11 @@ class Process:
         )
 
     def stop(self) -> None:
-        """End it in an orderly way (SIGTERM first); it stays so until it is started."""
+        """End it (SIGTERM, and SIGKILL if it does not end in time); it stays down until it is started."""
         self.cluster.ask("stop", name=self.name)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal; after SIGKILL it is gone when this returns, and stays so until it is started."""
+        """Send a signal. After SIGKILL it has ended when this returns, and stays down until it is started."""
         self.cluster.ask("kill", name=self.name, signal=int(number))
 
     def restart(self, *, ready: bool = True) -> None:
@@ -142,11 +142,11 @@ class RunningCluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment for programs that shall talk to this cluster."""
+        """The environment for programs that use this cluster."""
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
 
     def api(self) -> Api:
-        """A client as administrator; to be made inside an event loop, and closed."""
+        """A client as administrator. Create it inside an event loop, and close it."""
         return Api(self.kubeconfig)
 
     def process(self, name: str) -> Process:
@@ -180,14 +180,14 @@ class RunningCluster:
             raise DevclusterError(f'cluster "{self.name}" does not answer ({error}): it has ended') from error
 
     def down(self) -> None:
-        """End every process and remove the folder; returns when all of it is gone."""
+        """End every process and remove the folder; returns when that is done."""
         take_down(self.folder)
 
 
 def start(spec: ClusterSpec, say: Say = silent) -> RunningCluster:
     """Start a cluster and return once everything in it is ready."""
     if sys.platform != "linux":
-        raise DevclusterError("devcluster needs Linux: it ties its processes together by the kernel's means")
+        raise DevclusterError("devcluster needs Linux: its processes end together by a feature of the kernel")
     spec.check()
     if spec.owner_pid is not None and not Path(f"/proc/{spec.owner_pid}").exists():
         raise DevclusterError(f"--owner-pid {spec.owner_pid}: there is no such process")
@@ -213,7 +213,7 @@ def start(spec: ClusterSpec, say: Say = silent) -> RunningCluster:
         try:
             _launch(spec, folder, say, until_begun)
         except FluenceError:
-            # The supervisor ends by itself and leaves the logs for whoever wants to know why.
+            # The supervisor ends by itself and leaves the logs, which say why.
             raise
         except BaseException:
             # We give up, as after Ctrl-C.
@@ -284,7 +284,7 @@ def take_down(folder: ClusterFolder) -> None:
 
 
 def _kill(folder: ClusterFolder, lock: int) -> None:
-    """The last resort; the children die with their supervisor."""
+    """Kill the supervisor; its children end with it."""
     if (state := folders.read_state(folder)) is not None:
         os.kill(state.supervisor_pid, signal.SIGKILL)
         _ends(lock, _DOWN_DEADLINE_S)

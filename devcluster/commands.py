@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option("--name", metavar="N", help="Which cluster.")]
-Component = Annotated[str, typer.Argument(metavar="PROCESS", help="One of those that `status` lists.")]
+Component = Annotated[str, typer.Argument(metavar="PROCESS", help="A process that `status` lists.")]
 
 
 @app.command()
@@ -53,11 +53,10 @@ def up(
 ) -> None:
     """Start a cluster and print its kubeconfig's path.
 
-    Returns when everything is ready; the path is the last line of standard output. Binaries that are
-    not there are built first, which takes about 8 minutes once. On fake nodes a Job's pod runs for a
-    second, every other pod for ever, unless the pod's annotations
-    fluence.flux-framework.org/devcluster-run (500ms, 2s) and devcluster-outcome (succeed, fail, never)
-    say otherwise.
+    Returns when everything is ready; the path is the last line of standard output. Missing binaries are
+    built first, which takes about 8 minutes once. On the fake nodes the pod of a Job runs for a second and
+    any other pod runs for ever. To change that, set the annotations of the pod
+    fluence.flux-framework.org/devcluster-run (500ms, 2s) and devcluster-outcome (succeed, fail, never).
     """
     spec = ClusterSpec(
         name=name,
@@ -109,10 +108,10 @@ def status(
 def show_logs(
     process: Annotated[
         str | None,
-        typer.Argument(metavar="[PROCESS]", help="One of those that `status` lists; else the ends of all."),
+        typer.Argument(metavar="[PROCESS]", help="One process (default: the ends of all logs)."),
     ] = None,
     name: Name = DEFAULT_NAME,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the log grows.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
 ) -> None:
     """Print the logs of a cluster, also of one that failed to start."""
     folder = ClusterFolder.of(name)
@@ -130,7 +129,7 @@ def build(
         str, typer.Option(help=f"Version: {' or '.join(KUBERNETES_VERSIONS)}.")
     ] = KUBERNETES_VERSIONS[0],
 ) -> None:
-    """Build the binaries that are not there yet, and start nothing."""
+    """Build missing binaries, and start nothing."""
     binaries.ensure(kubernetes, to_stderr)
     to_stderr(f"all binaries for Kubernetes {kubernetes} are there")
 
@@ -143,7 +142,7 @@ def start(process: Component, name: Name = DEFAULT_NAME) -> None:
 
 @app.command()
 def stop(process: Component, name: Name = DEFAULT_NAME) -> None:
-    """Stop a process in an orderly way; it stays so until `start`."""
+    """Stop a process; it stays down until `start`."""
     cluster.find(name).process(process).stop()
 
 
@@ -159,7 +158,7 @@ def kill(
     name: Name = DEFAULT_NAME,
     number: Annotated[str, typer.Option("--signal", "-s", metavar="SIGNAL", help="Name or number.")] = "KILL",
 ) -> None:
-    """Send a signal to a process (kill -9 unless told otherwise)."""
+    """Send a signal to a process (kill -9 by default)."""
     cluster.find(name).process(process).kill(_signal(number))
 
 

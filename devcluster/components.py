@@ -20,7 +20,7 @@ from devcluster.spec import ClusterSpec
 #: Every port of the control plane, by the name of the process that listens on it.
 PORTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
-#: Client limits: with Kubernetes' defaults of 20 to 50 requests per second the limits are what gets measured.
+#: Client limits. With Kubernetes' defaults of 20 to 50 requests/s a benchmark would measure the limits.
 _QPS: Final = 5000
 #: Controllers without work in a cluster that has no volumes, clouds or certificates of its own.
 _IDLE_CONTROLLERS: Final = (
@@ -37,7 +37,7 @@ _IDLE_CONTROLLERS: Final = (
 
 @dataclass(frozen=True)
 class Component:
-    """One process: how to start it, and how to know that it is ready."""
+    """One process: how it is started, and the address that says whether it is ready."""
 
     name: str
     command: tuple[str | Path, ...]
@@ -45,7 +45,7 @@ class Component:
     environment: dict[str, str] = field(default_factory=dict)
     #: Start it again when it ends by itself, as a kubelet would.
     restart: bool = False
-    #: How long it may take to end in an orderly way before it is killed.
+    #: How long it may take to end after SIGTERM before it is killed.
     stop_deadline_s: float = 10.0
 
 
@@ -64,7 +64,7 @@ class ControlPlane:
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     def write_files(self) -> None:
-        """Everything that the flags below name."""
+        """Write the files that the flags below name."""
         Identities(self.folder).create(self.server)
         scheduler = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -101,7 +101,7 @@ class ControlPlane:
         )
 
     def api_server(self) -> Component:
-        """The API server, with RBAC, so that the roles of our chart are really put to the test."""
+        """The API server, with RBAC, so that the roles of our chart are tested."""
         own = Identities(self.folder)
         return Component(
             "kube-apiserver",
@@ -119,7 +119,7 @@ class ControlPlane:
                 f"--service-account-key-file={own.service_account_key}",
                 f"--service-account-signing-key-file={own.service_account_key}",
                 "--service-cluster-ip-range=10.0.0.0/24",
-                # Nothing outside this machine shall reach it, and the kubernetes Service needs no address.
+                # It must not be reachable from other machines; the kubernetes Service needs no address.
                 "--endpoint-reconciler-type=none",
                 "--allow-privileged=true",
                 "--max-requests-inflight=3000",
@@ -128,12 +128,12 @@ class ControlPlane:
                 *self._gates("--runtime-config"),
             ),
             ready_url=f"{self.server}/readyz",
-            # It would wait for every watch to end by itself.
+            # After SIGTERM it would wait until every watch has ended.
             stop_deadline_s=2.0,
         )
 
     def controller_manager(self) -> Component:
-        """The controllers: Jobs make pods, nodes lose their first taints, namespaces go away."""
+        """The controllers: create the pods of Jobs, remove the first taints of nodes, delete namespaces."""
         own = Identities(self.folder)
         port = self.ports["kube-controller-manager"]
         return Component(
@@ -185,9 +185,9 @@ class ControlPlane:
                 f"--kubeconfig={self.folder.kubeconfig_of('kwok')}",
                 f"--server-address={address}",
                 "--node-ip=127.0.0.1",
-                # Else it answers for kubelets on port 10247 of every interface.
+                # Otherwise it serves the kubelet API on port 10247 of every interface.
                 f"--node-port={self.ports['kwok']}",
-                # A line for each pod would be most of what it does.
+                # Writing a log line for each pod would take most of its time.
                 "--v=WARN",
             ),
             ready_url=f"http://{address}/healthz",

@@ -1,4 +1,4 @@
-"""How one talks to the supervisor of a cluster: one line of JSON each way over a Unix socket.
+"""The protocol to control the supervisor of a cluster: one line of JSON each way over a Unix socket.
 
 Owns: the protocol, both ends. Does not own: what the requests do.
 """
@@ -27,7 +27,7 @@ _DEADLINE_S: Final = 150.0
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """The same path in few characters: the kernel allows a socket's path no more than 108."""
+    """The same path in fewer characters: the kernel allows at most 108 for the path of a socket."""
     folder = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

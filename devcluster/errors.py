@@ -4,12 +4,12 @@ from groups.errors import FluenceError
 
 
 class DevclusterError(FluenceError):
-    """Something a person can act on: a name taken, a binary missing, a process that will not start."""
+    """An error that a person can act on: a name is taken, a binary is missing, a process does not start."""
 
 
 class ComponentFailed(DevclusterError):
-    """A process of the cluster ended or did not become ready; the text ends with what it last said."""
+    """A process of the cluster ended or did not become ready; the text ends with the end of its log."""
 
 
 class PortTaken(ComponentFailed):
-    """Somebody took a port between our choosing it and the process's binding it: choose again."""
+    """Another program took a port after we chose it and before our process bound it: choose again."""

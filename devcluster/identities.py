@@ -1,6 +1,6 @@
-"""Who is who in a cluster: its certificate authority, its users and their kubeconfigs.
+"""The identities of a cluster: its certificate authority, its users and their kubeconfigs.
 
-Users authenticate by token. Each process has its own identity, so that RBAC is really put to the test.
+Users authenticate by token. Each process has its own identity, so that RBAC is tested.
 """
 
 from __future__ import annotations

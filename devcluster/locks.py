@@ -1,6 +1,6 @@
-"""File locks: they end with the process that holds them, however it ends.
+"""File locks: they are released when the process that holds them ends, in any way.
 
-Owns: taking, waiting for and asking after `flock` locks. Does not own: what they protect.
+Owns: taking, waiting for and testing `flock` locks. Does not own: what they protect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def try_lock(path: Path) -> int | None:
         return None
     if _is_still(path, descriptor):
         return descriptor
-    # The file was removed between our opening and locking it: what we hold protects nothing.
+    # The file was removed after we opened it and before we locked it: this lock protects nothing.
     os.close(descriptor)
     return try_lock(path)
 
@@ -46,7 +46,7 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # A shared lock, so that two who only ask do not take each other for the owner.
+        # A shared lock, so that two callers that only test do not see each other as the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -57,7 +57,7 @@ def is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[float], None]) -> Iterator[None]:
-    """Hold the lock; `waiting(seconds)` is told again and again how long we have waited for it."""
+    """Hold the lock; while waiting for it, `waiting(seconds)` is called repeatedly with the time so far."""
     begin_s = time.monotonic()
     while (descriptor := try_lock(path)) is None:
         waiting(time.monotonic() - begin_s)

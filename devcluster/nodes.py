@@ -1,4 +1,4 @@
-"""Fake nodes: what their objects look like, and many of them at once."""
+"""Fake nodes: their objects, and how many of them are created at once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def node_object(
 
 
 def names(count: int) -> list[str]:
-    """`node-0` and so on, of one length, so that they sort as they count."""
+    """`node-0` and so on, with leading zeros, so that they sort by number."""
     width = len(str(max(count - 1, 0)))
     return [f"node-{number:0{width}}" for number in range(count)]
 
@@ -91,7 +91,7 @@ async def create_nodes(api: Api, nodes: Iterable[Object]) -> None:
 
 
 def is_usable(node: Object) -> bool:
-    """Ready, and rid of the taint that every new node gets until its controller has seen it."""
+    """Whether it is Ready and no longer has the taint that every new node gets at first."""
     conditions = node.get("status", {}).get("conditions") or []
     taints = node.get("spec", {}).get("taints") or []
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -1,4 +1,4 @@
-"""Where things lie on disk: binaries in the cache, clusters in the state folder.
+"""Where things are on disk: binaries in the cache, clusters in the state folder.
 
 Owns: names of folders and files. Does not own: what is in them.
 """
@@ -24,7 +24,7 @@ def _base(variable: str, default: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """What can be built again: binaries, and Go where the machine has none."""
+    """Files that can be built again: binaries, and Go if the machine has none."""
     return _base("XDG_CACHE_HOME", ".cache") / "fluence"
 
 
@@ -51,7 +51,7 @@ class ClusterFolder:
 
     @property
     def lock(self) -> Path:
-        """Locked by the supervisor for as long as it lives: the one sign that a cluster is up."""
+        """Locked by the supervisor while it runs. Nothing else says that a cluster is up."""
         return self.path / "lock"
 
     @property

@@ -1,7 +1,7 @@
 """Choose free ports on loopback.
 
-Ports come from below the kernel's ephemeral range: those above may be taken by any outgoing connection
-while a process of ours is stopped for a test and its port must stay free for its return.
+Ports are below the kernel's ephemeral range. Outgoing connections take ports of that range, also while a
+process of ours is stopped for a test and needs its port again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def choose(names: Iterable[str], taken: Collection[int]) -> dict[str, int]:
 def is_free(port: int) -> bool:
     """Whether nothing is bound to this port of 127.0.0.1."""
     with socket.socket() as probe:
-        # As the servers do it, so that a connection in TIME_WAIT does not count as a listener.
+        # The servers set this option too. With it a connection in TIME_WAIT does not count as a listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -46,8 +46,8 @@ def is_free(port: int) -> bool:
 
 def _candidates() -> list[int]:
     low = int(_EPHEMERAL.read_text().split()[0])
-    # Where nearly everything is ephemeral there is no choice.
+    # If nearly all ports are ephemeral, those must be used.
     ports = list(range(_LOWEST, low) if low - _LOWEST >= 1000 else range(_LOWEST, 65_536))
-    # Chance keeps two clusters that start at the same moment apart; nothing secret hangs on it.
+    # Random ports keep two clusters apart that start at the same moment. They need not be secret.
     random.shuffle(ports)
     return ports

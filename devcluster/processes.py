@@ -1,7 +1,7 @@
 """The processes of one cluster by name: start, stop, kill, start again.
 
-Owns: which run, which are meant to run, and starting again those that a kubelet would start again. Does
-not own: their order at the start (`supervisor`).
+Owns: which processes run, which should run, and restarting those that a kubelet would restart. Does not
+own: their order at the start (`supervisor`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from devcluster.paths import ClusterFolder
 
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 10.0
-#: Signals that leave a process alive; after any other it is not started again by itself.
+#: Signals that do not end a process. After any other signal it is not restarted automatically.
 _HARMLESS: Final = frozenset({signal.SIGSTOP, signal.SIGCONT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
 
 
@@ -47,7 +47,7 @@ class Processes:
         self._watchers: set[asyncio.Task[None]] = set()
 
     def add(self, component: Component) -> None:
-        """Make a component known without starting it."""
+        """Add a component without starting it."""
         self._managed[component.name] = _Managed(component)
 
     async def start(
@@ -58,7 +58,7 @@ class Processes:
         arguments: Sequence[str] = (),
         ready: bool = True,
     ) -> None:
-        """Start it unless it runs, with more environment and arguments if given; wait until it is `ready`."""
+        """Start it unless it runs, with additional environment and arguments; wait until it is `ready`."""
         managed = self._find(name)
         async with managed.lock:
             if managed.child is None or managed.child.exit_code is not None:
@@ -73,7 +73,7 @@ class Processes:
             await child.until_ready(self._http)
 
     async def stop(self, name: str) -> None:
-        """End it in an orderly way, and leave it so."""
+        """End it with SIGTERM first; it is not restarted."""
         managed = self._find(name)
         async with managed.lock:
             managed.wanted = False
@@ -81,7 +81,7 @@ class Processes:
                 await managed.child.stop()
 
     async def kill(self, name: str, number: int = signal.SIGKILL) -> None:
-        """Send a signal; one that ends it also leaves it so."""
+        """Send a signal; after one that ends the process it is not restarted."""
         managed = self._find(name)
         async with managed.lock:
             if managed.child is None or managed.child.exit_code is not None:
@@ -97,7 +97,7 @@ class Processes:
         await self.start(name, ready=ready)
 
     async def end_all(self) -> None:
-        """Kill every process at once: nothing of a cluster that ends is worth an orderly end."""
+        """Kill every process at once. The cluster is removed, so no process needs time to end."""
         children = [managed.child for managed in self._managed.values() if managed.child is not None]
         for managed in self._managed.values():
             managed.wanted = False
@@ -120,7 +120,7 @@ class Processes:
             ) from None
 
     async def _launch(self, managed: _Managed, component: Component) -> None:
-        # No child and not wanted meanwhile: whoever watches the one before must not start it, too.
+        # Until the new child exists, the task that watches the previous one must not start another.
         managed.child = None
         child = await Child.start(component, self._folder.log(component.name))
         managed.child, managed.wanted = child, True
@@ -129,7 +129,7 @@ class Processes:
         task.add_done_callback(self._watchers.discard)
 
     async def _watch(self, managed: _Managed, component: Component, child: Child) -> None:
-        """Start the process again, more and more slowly, if it ended though nobody asked it to."""
+        """Restart the process, with growing pauses, if it ended by itself."""
         while True:
             begin_s = asyncio.get_running_loop().time()
             code = await child.wait()
@@ -142,7 +142,7 @@ class Processes:
             managed.restarts = 0 if lived_s > _LONGEST_PAUSE_S else managed.restarts + 1
             await asyncio.sleep(min(_FIRST_PAUSE_S * 2 ** max(managed.restarts - 1, 0), _LONGEST_PAUSE_S))
             async with managed.lock:
-                # Somebody may have stopped it, or started another one, during the pause.
+                # It may have been stopped, or started again, during the pause.
                 if not managed.wanted or managed.child is not child:
                     return
                 child = await Child.start(component, self._folder.log(component.name))

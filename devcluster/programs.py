@@ -1,7 +1,7 @@
 """Which programs a cluster needs, and which Go package each is built from.
 
-The versions stand in one place only: the `go.mod` files under `modules/`, one module for each source,
-since kwok, helm and etcd in one module would drag each other's dependencies about.
+The versions are only in the `go.mod` files under `modules/`. There is one module for each source: in a common
+module, kwok, helm and etcd would change each other's dependencies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from devcluster.errors import DevclusterError
 from devcluster.paths import MODULES, cache_folder
 
 KUBERNETES: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-#: Newest first: the first is what a cluster runs unless told otherwise.
+#: Newest first: the first is the default.
 KUBERNETES_VERSIONS: Final = ("1.37", "1.36")
 
 
@@ -28,7 +28,7 @@ class Source:
     module: str
     folder: Path
     packages: dict[str, str]
-    #: What to tell a person who waits for the first build of one program.
+    #: The estimate that is shown during the first build of one program.
     estimate: str
 
     @cached_property

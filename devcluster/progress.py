@@ -1,4 +1,4 @@
-"""Say what is going on while a person waits.
+"""Report progress while a person waits.
 
 Owns: lines on standard error, and how often. Does not own: standard output, which is for results.
 """
@@ -22,7 +22,7 @@ def to_stderr(line: str) -> None:
 
 
 def silent(line: str) -> None:
-    """For callers that do not want to know."""
+    """Report nothing."""
 
 
 def duration(seconds: float) -> str:
@@ -33,7 +33,7 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Heartbeat:
-    """Repeats a line every few seconds, so that five minutes of compiling do not look like a hang."""
+    """Repeats a line every few seconds, so that a long build does not look like a hang."""
 
     say: Say
     now_s: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class Heartbeat:
     _next_s: float = field(default=float("-inf"))
 
     def beat(self, line: str) -> None:
-        """Say `line` unless something was said a moment ago."""
+        """Report `line` unless something was reported a moment ago."""
         if self.now_s() >= self._next_s:
             self._next_s = self.now_s() + self.every_s
             self.say(line)

@@ -1,4 +1,4 @@
-"""What a person may ask of a cluster, checked before anything is started."""
+"""The options of a cluster, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster as it is wanted."""
+    """The options of one cluster."""
 
     name: str = DEFAULT_NAME
     #: Ready nodes, and what each of them offers.
@@ -34,11 +34,11 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     fluence: bool = True
     #: ... and start these of its processes; the others can be started later.
     processes: tuple[str, ...] = FLUENCE
-    #: The cluster is torn down when this process ends, however it ends.
+    #: The cluster ends when this process ends, in any way.
     owner_pid: int | None = None
 
     def check(self) -> ClusterSpec:
-        """Return itself, or raise DevclusterError with what is wrong and what would be right."""
+        """Return itself; raises DevclusterError, which says what is wrong and what would be right."""
         kubernetes(self.kubernetes)
         if not _NAME.fullmatch(self.name):
             raise DevclusterError(
@@ -58,7 +58,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the supervisor writes down about a running cluster, for whoever finds its folder."""
+    """What the supervisor writes about a running cluster, for other processes that find its folder."""
 
     spec: ClusterSpec
     supervisor_pid: int

@@ -1,8 +1,8 @@
 """The one process that owns all others of a cluster.
 
-It starts them in their order, answers requests on the control socket, and ends when told to, or when
-its owner ends. Its children die with it, even from kill -9 (`child.dies_with_parent`), so that nothing
-is ever left behind. It holds the lock of the cluster's folder for as long as it lives.
+It starts them in order, answers requests on the control socket, and ends on request or when its owner
+ends. Its children end with it, even after kill -9 (`child.dies_with_parent`), so no process is left
+behind. It holds the lock of the cluster's folder while it runs.
 
 Started by `devcluster.cluster.start`, which reads its reports from a pipe, one line each: {"say": ...} for
 progress, {"begun": true} once name and ports are taken, {"ready": true}, or {"error": ...}.
@@ -36,14 +36,14 @@ _PROBE_TIMEOUT_S: Final = 2.0
 
 
 class Reporter:
-    """The pipe to whoever started this cluster and waits for it."""
+    """The pipe to the process that started this cluster and waits for it."""
 
     def __init__(self, pipe: BinaryIO, gone: Callable[[], None]) -> None:
         self._pipe = pipe
         self._gone = gone
 
     def __call__(self, **report: Any) -> None:
-        """Send one report; whoever is no longer there to read it does not want the cluster either."""
+        """Send one report. If the reader has ended, the cluster is not needed any more."""
         if self._pipe.closed:
             return
         try:
@@ -72,7 +72,7 @@ class Supervisor:
         self._processes = Processes(folder, http)
 
     async def run(self) -> bool:
-        """Bring the cluster up and serve it until its end; whether it ever was ready."""
+        """Start the cluster and serve it until its end; returns whether it was ever ready."""
         server = await control.serve(control.listen(self._folder.socket), self._handle)
         end = asyncio.create_task(self._end.wait())
         up = asyncio.create_task(self._bring_up())
@@ -106,7 +106,7 @@ class Supervisor:
                 if attempt == _PORT_ATTEMPTS:
                     raise
                 await self._processes.end_all()
-                self._report(say="somebody took one of our ports: choosing others")
+                self._report(say="another program took one of our ports: choosing others")
             else:
                 return
 
@@ -136,7 +136,7 @@ class Supervisor:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first real error of a group: the others followed from it, or are told in the log."""
+    """The first error of a group that is no consequence of another; the log has all of them."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -152,17 +152,17 @@ async def _supervise(spec: ClusterSpec, folder: ClusterFolder, pipe: BinaryIO, s
     try:
         if spec.owner_pid is not None:
             _when_gone(spec.owner_pid, end.set)
-        # Until it is ready the cluster belongs to whoever waits for it.
+        # Until the cluster is ready, it ends with the process that waits for it.
         _when_gone(starter_pid, lambda: None if pipe.closed else end.set())
         timeout = aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S)
-        # The probes go to our own children on loopback; whose certificates these have does not matter.
+        # The probes go to our own children on loopback, so their certificates need not be verified.
         async with aiohttp.ClientSession(
             timeout=timeout, connector=aiohttp.TCPConnector(ssl=False, force_close=True)
         ) as http:
             await Supervisor(spec, folder, report, end, http).run()
     except BaseException as error:
         traceback.print_exc()
-        # The logs are worth keeping as long as somebody is there who may read them.
+        # The logs are kept while the process that started the cluster can still read them.
         keep = not end.is_set()
         first = _first(error)
         known = isinstance(first, FluenceError)
@@ -196,10 +196,10 @@ def main() -> None:
     spec = msgspec.json.decode(sys.argv[1], type=ClusterSpec)
     pipe = os.fdopen(int(sys.argv[2]), "wb")
     starter_pid = int(sys.argv[3])
-    # The starter waits for the parent only; the child belongs to nobody and leaves no zombie.
+    # The starter waits for the parent only. The child is adopted by init and leaves no zombie.
     if os.fork():
         os._exit(0)
-    # A person's settings for a Fluence of their own are not meant for this one, nor are those of a test run.
+    # Settings in the environment of the user, or of a test run, must not apply to this cluster.
     for variable in [name for name in os.environ if name.startswith("FLUENCE_")]:
         del os.environ[variable]
     folder = ClusterFolder.of(spec.name)

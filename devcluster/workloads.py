@@ -1,4 +1,4 @@
-"""The annotations by which fake pods and nodes are told what to do (played by stages.yaml)."""
+"""The annotations that control fake pods and nodes; kwok follows them as stages.yaml says."""
 
 from typing import Final, Literal
 
@@ -15,6 +15,6 @@ Outcome = Literal["succeed", "fail", "never"]
 
 
 def run_annotations(run: str | None = None, outcome: Outcome | None = None) -> dict[str, str]:
-    """The annotations for a pod (template) that shall run for `run` and end with `outcome`."""
+    """The annotations of a pod (template) that runs for `run` and ends with `outcome`."""
     wanted = {RUN_ANNOTATION: run, OUTCOME_ANNOTATION: outcome}
     return {key: value for key, value in wanted.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The demo's story, step by step; exit code 0 only if every step was really seen."""
+"""The demo, step by step; exit code 0 only if every step was observed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotSeen(FluenceError):
 
 
 async def _until(what: str, look: Callable[[], Awaitable[T]], deadline_s: float = _SOON_S) -> T:
-    """Look until there is something to see."""
+    """Call `look` until it returns something; raises NotSeen after the deadline."""
     end_s = time.monotonic() + deadline_s
     while not (found := await look()):
         if time.monotonic() > end_s:
@@ -57,7 +57,7 @@ async def story(cluster: clusters.RunningCluster) -> None:
 async def _labels(cluster: clusters.RunningCluster, api: Api) -> None:
     show.title(
         1,
-        "An ordinary Job gets two labels; the same Job for another scheduler none",
+        "A Job that asks for Fluence gets two labels; the same Job for another scheduler gets none",
         f"kubectl apply -f {_MANIFESTS.name}",
     )
     cluster.kubectl("apply", "-f", _MANIFESTS)
@@ -109,7 +109,7 @@ async def _who_scheduled(api: Api) -> None:
     if wrong:
         raise NotSeen(f"each pod scheduled by the scheduler that it names; {wrong[0]}")
     if any(one.pod.startswith("too-big") for one in found):
-        raise NotSeen("the gang that does not fit held back")
+        raise NotSeen("no pod of the gang that does not fit is bound")
 
 
 async def _why_it_waits(api: Api) -> None:
@@ -130,7 +130,7 @@ async def _why_it_waits(api: Api) -> None:
 
 
 async def _room_appears(api: Api) -> None:
-    show.title(5, "It starts as soon as there is room for all of it", "kubectl apply -f another-node.yaml")
+    show.title(5, "It starts once there is room for all its members", "kubectl apply -f another-node.yaml")
     await create_nodes(api, [node_object("another-node", cpu="16", memory="32Gi")])
 
     async def whole() -> bool:
@@ -141,7 +141,7 @@ async def _room_appears(api: Api) -> None:
 
 
 async def _groups_go(api: Api) -> None:
-    show.title(6, "Finished groups go away", "kubectl get podgroups.scheduling.x-k8s.io --watch")
+    show.title(6, "Groups that are done are deleted", "kubectl get podgroups.scheduling.x-k8s.io --watch")
 
     async def none_left() -> bool:
         return not await observe.groups(api)

@@ -1,6 +1,6 @@
-"""What the demo looks at, as an administrator would: labels, groups, who scheduled what, why one waits.
+"""What the demo reads from the cluster: labels, groups, which scheduler bound a pod, why a gang waits.
 
-Owns: reading and picking out. Does not own: how it is shown, or what is expected.
+Owns: reading. Does not own: how it is shown, or what is expected.
 """
 
 from __future__ import annotations

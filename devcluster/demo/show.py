@@ -14,14 +14,14 @@ console = Console()
 
 
 def title(number: int, text: str, command: str) -> None:
-    """A step begins: what it shows, and the command by which a person would see the same."""
+    """Begin a step: what it shows, and the command that shows the same."""
     console.print()
     console.rule(f"[bold]{number}. {text}", align="left")
     console.print(f"[dim]$ {command}[/dim]")
 
 
 def seen(text: str) -> None:
-    """Something expected was really seen."""
+    """Something expected was observed."""
     console.print(f"[green]seen:[/green] {text}")
 
 
