@@ -58,8 +58,8 @@ class ControllerProcess:
         )
         table = rules or builtin_rules()
         ours = Collection("/api/v1/pods", field_selector=f"spec.schedulerName={settings.scheduler_name}")
-        pods = Reflector(kube, ours, Pod)
-        groups = Reflector(kube, Collection(POD_GROUPS), PodGroup)
+        pods: Reflector[Pod] = Reflector(kube, ours, Pod)
+        groups: Reflector[PodGroup] = Reflector(kube, Collection(POD_GROUPS), PodGroup)
         lookup = self._lookup = OwnerLookup(kube, table, self._owner_changed, settings.scheduler_name)
         self._reflectors: list[Reflector[Any]] = [*lookup.reflectors, groups, pods]
         self._cache = GroupCache(

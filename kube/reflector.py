@@ -29,10 +29,12 @@ from kube.objects import ListPage, Resource, WatchEvent
 from kube.session import Kube
 
 R = TypeVar("R", bound=Resource)
-#: Told of each change: (old, None) vanished, (None, new) appeared, (old, new) changed. It must not wait.
+#: Called with each change: (old, None) vanished, (None, new) appeared, (old, new) changed. It must not wait.
 Subscriber = Callable[[R | None, R | None], None]
 
 PAGE_SIZE: Final = 500
+#: So many listed objects are put before other work of this process gets its turn.
+_SLICE: Final = 100
 _LIST_TIMEOUT_S: Final = 60.0
 _LIST_PATIENCE_S: Final = 30.0
 #: The server sends a bookmark about once a minute; two missing ones mean that the line is dead (case C72).
@@ -67,15 +69,24 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 
 class Reflector(Generic[R]):
-    """A copy of one collection; `run` keeps it true until it is cancelled."""
+    """A copy of one collection; `run` keeps it true until it is cancelled.
+
+    Objects are decoded as `kind`. `convert` makes of each what is kept: a slimmer record, say.
+    """
 
     def __init__(
-        self, kube: Kube, collection: Collection, kind: type[R], *, backoff: Backoff | None = None
+        self,
+        kube: Kube,
+        collection: Collection,
+        kind: type[Any],
+        *,
+        convert: Callable[[Any], R] | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         self.items: dict[Key, R] = {}
         self.collection = collection
         self._kube = kube
-        self._kind = kind
+        self._convert: Callable[[Any], R] = convert or _as_it_is
         self._page_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
             ListPage.__class_getitem__(kind)  # type: ignore[attr-defined]
         )
@@ -131,7 +142,7 @@ class Reflector(Generic[R]):
 
     async def _list(self) -> None:
         metrics.LISTS.labels(self.collection.path).inc()
-        found: dict[Key, R] = {}
+        found: set[Key] = set()
         cursor: str = ""
         while True:
             more = {"limit": str(PAGE_SIZE)} | ({"continue": cursor} if cursor else {})
@@ -139,21 +150,24 @@ class Reflector(Generic[R]):
                 self.collection.path, self.collection.params(**more), timeout_s=_LIST_TIMEOUT_S
             )
             page = self._decode_page(body)
-            for item in page.items or ():
-                found[item.metadata.key] = item
+            # A large collection must not stall everything else in this process: a few objects at a time.
+            for number, item in enumerate(page.items or ()):
+                found.add(item.metadata.key)
+                self._put_listed(self._convert(item))
+                if number % _SLICE == _SLICE - 1:
+                    await asyncio.sleep(0)
             cursor = page.metadata.continue_
             if not cursor:
                 break
-            # A large collection must not stall everything else in this process.
             await asyncio.sleep(0)
-        self._replace(found)
+        await self._remove_all_but(found)
         self._version = page.metadata.resource_version
         self._synced.set()
         metrics.CACHED_SINCE.labels(self.collection.path).set_to_current_time()
 
-    def _decode_page(self, body: bytes) -> ListPage[R]:
+    def _decode_page(self, body: bytes) -> ListPage[Any]:
         try:
-            page: ListPage[R] = self._page_decoder.decode(body)
+            page: ListPage[Any] = self._page_decoder.decode(body)
         except msgspec.ValidationError:
             # One odd object must not hide all the others: decode one by one and leave it out aloud.
             raw = self._raw_page_decoder.decode(body)
@@ -161,20 +175,25 @@ class Reflector(Generic[R]):
             return ListPage(raw.metadata, [item for item in decoded if item is not None])
         return page
 
-    def _decode(self, raw: msgspec.Raw) -> R | None:
+    def _decode(self, raw: msgspec.Raw) -> Any:
         try:
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             self._log.error("object left out: it is not of the expected shape", error=str(error))
             return None
 
-    def _replace(self, found: dict[Key, R]) -> None:
-        for key in [key for key in self.items if key not in found]:
+    def _put_listed(self, item: R) -> None:
+        key = item.metadata.key
+        old = self.items.get(key)
+        if old is None or old.metadata.resource_version != item.metadata.resource_version:
+            self._put(key, item)
+
+    async def _remove_all_but(self, found: set[Key]) -> None:
+        gone = [key for key in self.items if key not in found]
+        for number, key in enumerate(gone):
             self._remove(key)
-        for key, item in found.items():
-            old = self.items.get(key)
-            if old is None or old.metadata.resource_version != item.metadata.resource_version:
-                self._put(key, item)
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         asked_s = random.randint(*_WATCH_S)  # noqa: S311 - spreads reconnects, no secret
@@ -214,7 +233,7 @@ class Reflector(Generic[R]):
         if event.type == "DELETED":
             self._remove(item.metadata.key)
         else:
-            self._put(item.metadata.key, item)
+            self._put(item.metadata.key, self._convert(item))
         self._version = item.metadata.resource_version
 
     def _put(self, key: Key, new: R) -> None:
@@ -230,6 +249,10 @@ class Reflector(Generic[R]):
         if (old := self.items.pop(key, None)) is not None:
             for subscriber in self._subscribers:
                 subscriber(old, None)
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
 
 
 def _status_code(raw: msgspec.Raw) -> int:

@@ -19,12 +19,14 @@ from typing import Final
 import msgspec
 import structlog
 
+from groups.contract import RUN_ANNOTATION
 from groups.objects import Key
 from kube.backoff import Backoff, persist
 from kube.errors import ApiError, Conflict, KubeError, NotFound, Unreachable
 from kube.session import Kube
 from scheduler import metrics
 from scheduler.objects import Pod
+from scheduler.pods import CachedPod
 
 log = structlog.get_logger(__name__)
 
@@ -39,12 +41,14 @@ class GangBinding:
     """One decision being carried out."""
 
     key: Key
-    pods: Sequence[Pod]
+    run_uid: str
+    pods: Sequence[CachedPod]
     nodes: Mapping[str, str]
+    node_uids: Mapping[str, str] = field(default_factory=dict)
     started_s: float = field(default_factory=time.monotonic)
     stop: str = ""
 
-    def node_of(self, pod: Pod) -> str:
+    def node_of(self, pod: CachedPod) -> str:
         """The node that was chosen for `pod`."""
         return self.nodes[pod.metadata.uid]
 
@@ -53,14 +57,22 @@ class BindRefused(KubeError):
     """The decision no longer holds for this pod; the text says why."""
 
 
-def binding_body(pod: Pod, node: str) -> bytes:
-    """A Binding with the pod's uid, so that a namesake is never bound by an old decision (rule B2)."""
+def binding_body(pod: CachedPod, node: str, run_uid: str) -> bytes:
+    """A Binding with the pod's uid, so that a namesake is never bound by an old decision (rule B2).
+
+    The API server copies its annotations to the pod (rule B5): the mark of the run goes with it.
+    """
     meta = pod.metadata
     return msgspec.json.encode(
         {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "metadata": {
+                "name": meta.name,
+                "namespace": meta.namespace,
+                "uid": meta.uid,
+                "annotations": {RUN_ANNOTATION: run_uid},
+            },
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
     )
@@ -74,19 +86,19 @@ class Binder:
         kube: Kube,
         *,
         may_bind: Callable[[], bool],
-        node_exists: Callable[[str], bool],
-        on_bound: Callable[[Pod, str], None],
-        on_released: Callable[[Pod, str], None],
-        on_abandoned: Callable[[Key], None],
+        node_is_open: Callable[[str, str], bool],
+        on_bound: Callable[[Key, CachedPod, str], None],
+        on_refused: Callable[[Key, CachedPod, str], None],
+        on_settled: Callable[[Key], None],
     ) -> None:
-        """`on_released` hears of each member that was not bound, `on_abandoned` once of its gang."""
+        """`on_refused` is called for each member that was not bound, `on_settled` once for a decision."""
         self._kube = kube
         self._may_bind = may_bind
-        self._node_exists = node_exists
+        self._node_is_open = node_is_open
         self._on_bound = on_bound
-        self._on_released = on_released
-        self._on_abandoned = on_abandoned
-        self._work: asyncio.Queue[tuple[GangBinding, Pod]] = asyncio.Queue()
+        self._on_refused = on_refused
+        self._on_settled = on_settled
+        self._work: asyncio.Queue[tuple[GangBinding, CachedPod]] = asyncio.Queue()
         self._open = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -99,6 +111,9 @@ class Binder:
         self._idle.clear()
         for pod in gang.pods:
             self._work.put_nowait((gang, pod))
+
+    def observed(self, uid: str) -> None:
+        """The watch shows that a pod is bound, has ended or has gone."""
 
     async def when_idle(self, patience_s: float = 5.0) -> None:
         """Wait until no binding is under way, at most `patience_s`: less urgent writes stand behind."""
@@ -128,10 +143,10 @@ class Binder:
                 log.warning(
                     "member not bound", group=gang.key, pod=pod.metadata.key, node=node, error=str(error)
                 )
-                self._on_released(pod, str(error))
+                self._on_refused(gang.key, pod, str(error))
             else:
                 metrics.BINDS.labels("bound").inc()
-                self._on_bound(pod, node)
+                self._on_bound(gang.key, pod, node)
             finally:
                 self._finished_one(gang)
 
@@ -143,28 +158,31 @@ class Binder:
         if self._left[id(gang)] == 0:
             del self._left[id(gang)]
             metrics.GANG_SECONDS.observe(time.monotonic() - gang.started_s)
-            if gang.stop:
-                # Only now: a new decision must not meet calls of the old one that are still under way.
-                self._on_abandoned(gang.key)
+            # Only now: a new decision must not meet calls of the old one that are still under way.
+            self._on_settled(gang.key)
 
-    async def _bind_one(self, gang: GangBinding, pod: Pod, node: str) -> None:
+    async def _bind_one(self, gang: GangBinding, pod: CachedPod, node: str) -> None:
         if gang.stop:
             raise BindRefused(f"not tried, since another member failed ({gang.stop})")
         started_s = time.monotonic()
         await persist(
-            lambda: self._post(pod, node), deadline_s=_DEADLINE_S, backoff=Backoff(first_s=0.1, most_s=5.0)
+            lambda: self._post(gang, pod, node),
+            deadline_s=_DEADLINE_S,
+            backoff=Backoff(first_s=0.1, most_s=5.0),
         )
         metrics.BIND_SECONDS.observe(time.monotonic() - started_s)
 
-    async def _post(self, pod: Pod, node: str) -> None:
+    async def _post(self, gang: GangBinding, pod: CachedPod, node: str) -> None:
         # Asked before each call, not once for each gang: a lease can end and a node can go in between.
         if not self._may_bind():
             raise BindRefused("this process no longer leads")
-        if not self._node_exists(node):
+        if not self._node_is_open(node, gang.node_uids.get(node, "")):
             raise BindRefused(f"node {node} has gone since it was chosen")
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
         try:
-            await self._kube.post(f"{path}/binding", binding_body(pod, node), timeout_s=_TIMEOUT_S)
+            await self._kube.post(
+                f"{path}/binding", binding_body(pod, node, gang.run_uid), timeout_s=_TIMEOUT_S
+            )
         except (Unreachable, Conflict) as error:
             # The call may have arrived though its answer did not, and its repetition is then a conflict (B6).
             if await self._is_bound_to(path, pod, node):
@@ -175,7 +193,7 @@ class Binder:
         except NotFound as error:
             raise BindRefused("the pod has gone") from error
 
-    async def _is_bound_to(self, path: str, pod: Pod, node: str) -> bool:
+    async def _is_bound_to(self, path: str, pod: CachedPod, node: str) -> bool:
         try:
             found = await self._kube.get_as(path, Pod)
         except NotFound as error:

@@ -6,167 +6,215 @@ done about them, or any write. Truth stays in the API server: all of this is reb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import structlog
 
 from groups.errors import FluenceError
-from groups.objects import Key
+from groups.membership import group_key_of
+from groups.objects import Key, key_of
 from groups.podgroup import PodGroup
 from kube.reflector import Reflector
-from scheduler.decode import constraints_of, node_of, repulsions_of, requests_of, unsupported_rules
-from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
-from scheduler.standing import Standing, examine, group_of
+from scheduler.claims import ClaimUsers
+from scheduler.decode import node_of
+from scheduler.gangs import GangState, examine
+from scheduler.objects import Node, PersistentVolume, VolumeClaim
+from scheduler.pods import CachedPod
 from scheduler.volumes import unsupported_volumes
-from scheduler_core.constraints import Shape, shape
+from scheduler_core.constraints import shape
 from scheduler_core.gang import Gang, Member, Placement
-from scheduler_core.kinds import pod_kind
+from scheduler_core.kinds import PodKind, pod_kind
 from scheduler_core.ledger import Ledger
-from scheduler_core.placed import Placed
+from scheduler_core.placed import Placed, State
 
 log = structlog.get_logger(__name__)
 
 
+class Listener(Protocol):
+    """What is to be done when the cache has changed. None of it may wait."""
+
+    def gang_changed(self, key: Key) -> None:
+        """A member or the PodGroup of a gang changed."""
+
+    def gang_gone(self, key: Key) -> None:
+        """The last pod of a gang has gone."""
+
+    def room_grew(self) -> None:
+        """A node may have more room, or admit more pods, than before."""
+
+    def pod_observed(self, uid: str) -> None:
+        """A pod whose binding was under way is bound, has ended or has gone."""
+
+
 class ClusterCache:
-    """Pods by gang, PodGroups, and the ledger. `on_dirty` hears of gangs whose standing may have changed."""
+    """Pods by gang, PodGroups, and the ledger. Set `listener` while somebody decides."""
 
     def __init__(
         self,
         scheduler_name: str,
         *,
-        pods: Reflector[Pod],
+        pods: Reflector[CachedPod],
         nodes: Reflector[Node],
         groups: Reflector[PodGroup],
         claims: Reflector[VolumeClaim],
         volumes: Reflector[PersistentVolume],
-        on_dirty: Callable[[Key], None],
-        on_room: Callable[[], None],
     ) -> None:
         self.ledger = Ledger()
+        self.listener: Listener | None = None
         self._scheduler_name = scheduler_name
-        self._members: dict[Key, dict[str, Pod]] = {}
-        self._assumed: dict[str, str] = {}
+        self._members: dict[Key, dict[str, CachedPod]] = {}
         self._groups: Mapping[Key, PodGroup] = groups.items
         self._claims = claims.items
         self._volumes = volumes.items
-        self._on_dirty = on_dirty
-        self._on_room = on_room
-        self._seen_gains = 0
+        self._claim_users = ClaimUsers()
+        self._assumed: set[str] = set()
+        self._room_version = 0
         pods.subscribe(self._pod_changed)
         nodes.subscribe(self._node_changed)
         groups.subscribe(self._group_changed)
-        claims.subscribe(self._volume_changed)
+        claims.subscribe(self._claim_changed)
         volumes.subscribe(self._volume_changed)
 
     def gang_keys(self) -> list[Key]:
         """Every gang that has at least one pod."""
         return list(self._members)
 
+    def members(self, key: Key) -> Iterable[CachedPod]:
+        """The pods that carry the label of a group, of whatever run."""
+        return self._members.get(key, {}).values()
+
     def group(self, key: Key) -> PodGroup | None:
         """The PodGroup of a gang."""
         return self._groups.get(key)
 
-    def standing(self, key: Key) -> Standing:
+    def state(self, key: Key) -> GangState:
         """Where a gang stands now."""
-        members = self._members.get(key, {})
-        return examine(key, self._groups.get(key), members.values(), self._assumed)
+        return examine(key, self._groups.get(key), self.members(key), self._assumed.__contains__)
 
-    def is_binding(self, key: Key) -> bool:
-        """Whether a member's binding has not been seen in the API yet."""
-        return any(uid in self._assumed for uid in self._members.get(key, ()))
+    def node_is_open(self, name: str, uid: str = "") -> bool:
+        """Whether this very node may still be bound to (rule T7)."""
+        return self.ledger.is_open(name, uid)
 
-    def node_is_open(self, name: str) -> bool:
-        """Whether a node may still be bound to (rule T7)."""
-        return self.ledger.is_open(name)
-
-    def gang(self, standing: Standing) -> Gang:
+    def gang(self, state: GangState) -> Gang:
         """The gang as the matching core wants it."""
-        return Gang(
-            standing.key,
-            [self._member(pod) for pod in standing.candidates],
-            needed=standing.needed,
-            counted=standing.settled,
-        )
+        members = [
+            Member(pod.metadata.uid, self._kind(pod, pod.kind)) for pod in state.candidates if pod.kind
+        ]
+        return Gang(state.key, members, needed=state.needed, counted=len(state.settled))
 
-    def _member(self, pod: Pod) -> Member:
-        unsupported = unsupported_rules(pod.spec)
-        unsupported += unsupported_volumes(pod, self._claims, self._volumes)
-        same = shape(requests_of(pod), constraints_of(pod.spec), tuple(unsupported))
-        return Member(pod.metadata.uid, pod_kind(pod.metadata.namespace, pod.metadata.labels, same))
+    def _kind(self, pod: CachedPod, kind: PodKind) -> PodKind:
+        """The pod's kind with the rules that its volumes carry."""
+        if not pod.volumes:
+            return kind
+        unsupported = unsupported_volumes(pod, self._claims, self._volumes)
+        if not unsupported:
+            return kind
+        same = kind.shape
+        odd = shape(same.requests, same.constraints, (*same.unsupported, *unsupported))
+        return pod_kind(kind.namespace, dict(kind.labels), odd, kind.repulsions)
+
+    # Decisions that the API server does not show yet
 
     def assume(self, placement: Placement) -> None:
-        """Count a decision before the API server knows of it. Undo: `forget` for each pod."""
+        """Count a decision before the API server shows it. Undo: `forget` for each pod."""
         self.ledger.assume(placement)
         self._assumed.update(placement.nodes)
 
     def forget(self, uid: str) -> None:
-        """Give back what was assumed for a pod that was not bound after all."""
-        self._assumed.pop(uid, None)
+        """Give back what was assumed for a pod that certainly was not bound."""
+        self._assumed.discard(uid)
         self.ledger.forget(uid)
-        self._tell_room()
+        self._note_room()
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def forget_all(self) -> None:
+        """Give up every decision and every hold: somebody else may have decided meanwhile.
+
+        What was really bound is counted as soon as the watch shows it. Call this only when the caches have
+        caught up with what the calls of an earlier term did.
+        """
+        for uid in list(self._assumed):
+            self.forget(uid)
+        for key in self.ledger.holding_gangs():
+            self.ledger.release(key)
+        self._note_room()
+
+    # What the reflectors show
+
+    def _pod_changed(self, old: CachedPod | None, new: CachedPod | None) -> None:
         self._count(old, new)
-        before = group_of(old, self._scheduler_name) if old is not None else None
-        after = group_of(new, self._scheduler_name) if new is not None else None
-        if before is not None and old is not None and before != after:
-            self._leave(before, old.metadata.uid)
-        if after is not None and new is not None:
+        before = group_key_of(old, self._scheduler_name) if old is not None else None
+        after = group_key_of(new, self._scheduler_name) if new is not None else None
+        if old is not None and before is not None:
+            self._leave(before, old, moved=before != after)
+        if new is not None and after is not None:
             self._members.setdefault(after, {})[new.metadata.uid] = new
-        for key in {before, after} - {None}:
-            self._on_dirty(key)  # type: ignore[arg-type]  # None has been taken out
-        self._tell_room()
+            if not new.node_name:
+                self._claim_users.add(after, new)
+        for key in dict.fromkeys((before, after)):
+            if key is not None and self.listener is not None:
+                if key in self._members:
+                    self.listener.gang_changed(key)
+                else:
+                    self.listener.gang_gone(key)
+        self._note_room()
 
-    def _leave(self, key: Key, uid: str) -> None:
-        members = self._members.get(key, {})
-        members.pop(uid, None)
-        if not members:
-            self._members.pop(key, None)
+    def _leave(self, key: Key, pod: CachedPod, *, moved: bool) -> None:
+        if not pod.node_name:
+            self._claim_users.remove(key, pod)
+        if moved:
+            members = self._members.get(key, {})
+            members.pop(pod.metadata.uid, None)
+            if not members:
+                self._members.pop(key, None)
+                self.ledger.release(key)
 
-    def _count(self, old: Pod | None, new: Pod | None) -> None:
-        """Keep the ledger's usage true: every pod on a node that has not ended counts (rules S5, R13)."""
+    def _count(self, old: CachedPod | None, new: CachedPod | None) -> None:
+        """Keep the ledger true: every pod on a node that has not ended counts (rules S5, R13)."""
         if new is None:
             if old is not None:
-                self._assumed.pop(old.metadata.uid, None)
+                self._observed(old.metadata.uid)
                 self.ledger.remove(old.metadata.uid)
             return
-        uid = new.metadata.uid
-        node = self._usage_node(new)
+        uid, node = new.metadata.uid, self._usage_node(new)
         if node and not new.is_finished:
-            if old is not None and self._usage_node(old) == node and _asks_the_same(old, new):
-                return
-            self._assumed.pop(uid, None)
-            self._add_usage(uid, node, new)
+            self._observed(uid)
+            self._put(uid, node, new)
         elif new.is_finished or (old is not None and self._usage_node(old)):
-            self._assumed.pop(uid, None)
+            self._observed(uid)
             self.ledger.remove(uid)
 
-    def _usage_node(self, pod: Pod) -> str:
-        if pod.spec.node_name:
-            return pod.spec.node_name
-        # Room that another scheduler has made by preemption is spoken for (rule M2).
-        foreign = pod.spec.scheduler_name != self._scheduler_name
-        return pod.status.nominated_node_name if foreign else ""
+    def _observed(self, uid: str) -> None:
+        if uid in self._assumed:
+            self._assumed.discard(uid)
+            if self.listener is not None:
+                self.listener.pod_observed(uid)
 
-    def _add_usage(self, uid: str, node: str, pod: Pod) -> None:
-        try:
-            kind = pod_kind(
-                pod.metadata.namespace, pod.metadata.labels, Shape(requests_of(pod)), repulsions_of(pod)
+    def _usage_node(self, pod: CachedPod) -> str:
+        if pod.node_name:
+            return pod.node_name
+        # Room that another scheduler has made by preemption is taken (rule M2).
+        foreign = pod.scheduler_name != self._scheduler_name
+        return pod.nominated_node_name if foreign else ""
+
+    def _put(self, uid: str, node: str, pod: CachedPod) -> None:
+        if pod.kind is None:
+            log.error(
+                "the requests of a pod cannot be read: its node takes no more pods",
+                pod=pod.metadata.key,
+                node=node,
+                error=pod.unreadable,
             )
-            self.ledger.put(uid, Placed(kind, node, priority=pod.spec.priority))
-        except (FluenceError, ValueError) as error:
             self.ledger.put_unreadable(uid, node, pod.metadata.key)
-            log.error("usage of a pod cannot be counted", pod=pod.metadata.key, error=str(error))
+            return
+        gang = group_key_of(pod, self._scheduler_name) or ""
+        self.ledger.put(uid, Placed(pod.kind, node, gang, pod.priority, pod.started, State.SEEN))
 
-    def _node_changed(self, _old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:
-            assert _old is not None
-            self.ledger.remove_node(_old.metadata.name)
-        elif _old is None or (_old.spec, _old.status, _old.metadata.labels) != (
-            new.spec,
-            new.status,
-            new.metadata.labels,
-        ):
+            assert old is not None
+            self.ledger.remove_node(old.metadata.name)
+        else:
             try:
                 self.ledger.upsert_node(node_of(new))
             except (FluenceError, ValueError) as error:
@@ -174,44 +222,41 @@ class ClusterCache:
                     "node left out: its capacity cannot be read", node=new.metadata.name, error=str(error)
                 )
                 self.ledger.remove_node(new.metadata.name)
-        self._tell_room()
+        self._note_room()
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        if (
-            old is not None
-            and new is not None
-            and (old.spec, old.metadata.deletion_timestamp)
-            == (
-                new.spec,
-                new.metadata.deletion_timestamp,
-            )
-        ):
+        if old is not None and new is not None and _of_interest(old) == _of_interest(new):
             # Phases and counts change all the time and decide nothing here.
             return
         found = new or old
         assert found is not None
-        if found.metadata.key in self._members:
-            self._on_dirty(found.metadata.key)
+        key = found.metadata.key
+        if key in self._members and self.listener is not None:
+            self.listener.gang_changed(key)
 
-    def _volume_changed(self, _old: object, _new: object) -> None:
-        for key, members in self._members.items():
-            if any(pod.spec.volumes and not pod.spec.node_name for pod in members.values()):
-                self._on_dirty(key)
+    def _claim_changed(self, old: VolumeClaim | None, new: VolumeClaim | None) -> None:
+        found = new or old
+        assert found is not None
+        self._claim_touched(found.metadata.key)
 
-    def _tell_room(self) -> None:
-        if self.ledger.room_version != self._seen_gains:
-            self._seen_gains = self.ledger.room_version
-            self._on_room()
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        found = new or old
+        assert found is not None
+        if (claim := found.spec.claim_ref) is not None:
+            self._claim_touched(key_of(claim.namespace, claim.name))
+
+    def _claim_touched(self, claim: Key) -> None:
+        if self.listener is not None:
+            for key in self._claim_users.of(claim):
+                self.listener.gang_changed(key)
+
+    def _note_room(self) -> None:
+        if self.ledger.room_version != self._room_version:
+            self._room_version = self.ledger.room_version
+            if self.listener is not None:
+                self.listener.room_grew()
 
 
-def _asks_the_same(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed that its usage is made of; most changes of a running pod are of that kind."""
-    if old.spec != new.spec or old.is_finished != new.is_finished:
-        return False
-    before, after = old.status, new.status
-    return (
-        before.container_statuses == after.container_statuses
-        and before.init_container_statuses == after.init_container_statuses
-        and (before.allocated_resources, before.resources) == (after.allocated_resources, after.resources)
-        and old.condition("PodResizePending") == new.condition("PodResizePending")
-    )
+def _of_interest(group: PodGroup) -> tuple[object, ...]:
+    meta = group.metadata
+    return (meta.uid, meta.deletion_timestamp, meta.owner_references, meta.annotations, group.spec)

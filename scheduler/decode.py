@@ -20,7 +20,7 @@ from scheduler_core.constraints import (
     Taint,
     Toleration,
 )
-from scheduler_core.nodes import Node
+from scheduler_core.nodes import PRESSURES, Node
 from scheduler_core.requests import ContainerRequest, capacity, pod_requests
 
 _NONE: Final[Mapping[str, str]] = {}
@@ -156,7 +156,7 @@ def _selector(found: api.LabelSelector | None) -> tuple[Requirement, ...] | None
 
 
 def node_of(node: api.Node) -> Node:
-    """A node as the matcher sees it. Without a Ready condition nobody vouches for it: not ready."""
+    """A node as the matcher sees it. A node without a Ready condition is not ready."""
     conditions = {one.type: one for one in node.status.conditions or ()}
     return Node(
         name=node.metadata.name,
@@ -167,6 +167,8 @@ def node_of(node: api.Node) -> Node:
         ready=_is_true(conditions.get("Ready")),
         network_unavailable=_is_true(conditions.get("NetworkUnavailable")),
         deleting=node.metadata.deletion_timestamp is not None,
+        uid=node.metadata.uid,
+        pressures=tuple(name for name in PRESSURES if _is_true(conditions.get(name))),
     )
 
 

@@ -1,199 +1,294 @@
 """The scheduling loop: look at gangs in their order, place them whole, hand them to the binder.
 
-Owns: which gangs are looked at when. Does not own: how room is found (`scheduler_core`), how pods are bound
-(`scheduler.bind`) or what is told (`scheduler.report`).
+Owns: the rounds, and what a look at one gang leads to. Does not own: when a gang is due (`scheduler.queue`),
+what becomes of stranded gangs (`scheduler.stranded`), how room is found (`scheduler_core`), how pods are
+bound (`scheduler.bind`) or what users read (`scheduler.report`).
 
 A gang is looked at when something about it changed (a member, its PodGroup), and a refused one again when
-the ledger gained room or eligible nodes, never by a busy timer. A gang that does not fit holds nothing and
-blocks nobody: the next in the queue is tried at once.
+room may have grown. A gang that does not fit holds nothing and blocks no other: the next is tried at once. A
+gang of which some members hold nodes comes first, and room is held for the members that it lacks (A5b).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import structlog
 
 from groups.contract import ConditionReason, Why
 from groups.objects import Key
-from kube.backoff import Backoff
 from scheduler import metrics
-from scheduler.bind import Binder, GangBinding
+from scheduler.bind import GangBinding
 from scheduler.cache import ClusterCache
-from scheduler.objects import Pod
+from scheduler.gangs import GangState
+from scheduler.holding import Holding
+from scheduler.pods import CachedPod
+from scheduler.queue import SWEEP_S, GangQueue, Order, Refused, State
+from scheduler.refusals import Growth, remembered
 from scheduler.report import Reporter
-from scheduler.standing import Standing, queue_order
 from scheduler_core.gang import Placement
 from scheduler_core.match import match
-from scheduler_core.reasons import Refusal
 
 log = structlog.get_logger(__name__)
 
 #: Members of a gang arrive one watch event after another: look once for many.
 _COALESCE_S: Final = 0.005
-#: Tries that came to nothing are followed by a pause in proportion to what they took: a mixed gang whose
-#: search is long must not eat the time of watches and writes. The pause is for all: order is sacred (C111).
+#: After fruitless matches of parked gangs these rest in proportion to the time that the matches took. Gangs
+#: that changed do not rest.
 _REST: Final = 2.0
 _MOST_REST_S: Final = 1.0
-#: Nothing else runs for so long while gangs are looked at; in between the world may change.
+#: Nothing else runs for so long while gangs are looked at; in between the cluster may change.
 _SLICE_S: Final = 0.02
-#: A round begins again at most so often, so that its last gangs are looked at too.
-_MOST_RESTARTS: Final = 3
-#: Waiting for members or a PodGroup is normal for a moment; said aloud when it lasts longer (case C98).
+#: A round ends after so many passes, so that what stands at its end is done too.
+_MOST_PASSES: Final = 8
+#: Waiting for members or a PodGroup is normal for a moment; users read of it when it lasts longer (case C98).
 _GRACE_S: Final = 3.0
-#: Refused gangs are looked at again at the latest after this time (rule F4), which also refreshes numbers.
-_SWEEP_S: Final = 60.0
+
+
+class GangBinder(Protocol):
+    """What the loop needs of the binder."""
+
+    def bind(self, gang: GangBinding) -> None:
+        """Queue a whole gang; returns at once."""
+
+    def observed(self, uid: str) -> None:
+        """The watch shows that a pod is bound, has ended or has gone."""
 
 
 class SchedulingLoop:
-    """Decides; call `touch` for gangs that changed and `wake` when room appeared."""
+    """Decides, for as long as this process leads. It listens to the cache meanwhile."""
 
-    def __init__(self, cache: ClusterCache, binder: Binder, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        cache: ClusterCache,
+        binder: GangBinder,
+        reporter: Reporter,
+        holding: Holding,
+        *,
+        queue: GangQueue | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._cache = cache
         self._binder = binder
         self._reporter = reporter
-        self._dirty: set[Key] = set()
-        self._parked: dict[Key, int] = {}
-        self._fruitless_s = 0.0
+        self._holding = holding
+        self._now_s = now_s
+        self.queue = queue if queue is not None else GangQueue(now_s)
         self._waiting_since_s: dict[Key, float] = {}
-        self._backoffs: dict[Key, Backoff] = {}
+        self._refused_members: dict[Key, bool] = {}
+        self._states: dict[Key, GangState] = {}
+        self._rest_until_s = float("-inf")
         self._wake = asyncio.Event()
 
-    def touch(self, key: Key) -> None:
+    # What the cache shows
+
+    def gang_changed(self, key: Key) -> None:
         """Look at this gang soon."""
-        self._dirty.add(key)
+        self.queue.touch(key)
         self._wake.set()
 
-    def wake(self) -> None:
-        """Room may have appeared: look at the refused gangs soon."""
+    def gang_gone(self, key: Key) -> None:
+        """The last pod of a gang has gone."""
+        self.queue.forget(key)
+        self._holding.forget(key)
+        self._waiting_since_s.pop(key, None)
+
+    def room_grew(self) -> None:
+        """Look at the refused gangs soon."""
         self._wake.set()
 
-    def released(self, pod: Pod, why: str) -> None:
-        """A member was not bound after all: give back its room (rule B7)."""
+    def pod_observed(self, uid: str) -> None:
+        """The binder need not ask for this pod any more."""
+        self._binder.observed(uid)
+
+    # What the binder says
+
+    def member_refused(self, key: Key, pod: CachedPod, why: str) -> None:
+        """A member was certainly not bound. Its place is held for a replacement at once (A5b)."""
+        self._refused_members[key] = True
         self._cache.forget(pod.metadata.uid)
         self._reporter.bind_failed(pod, why)
+        self._holding.hold(self._cache.state(key), self._now_s())
 
-    def abandoned(self, key: Key) -> None:
-        """A decision was given up, and all its calls have ended: try again after a growing pause."""
-        delay_s = self._backoffs.setdefault(key, Backoff(first_s=0.5, most_s=10.0)).next_delay_s()
-        asyncio.get_running_loop().call_later(delay_s, self.touch, key)
+    def decision_settled(self, key: Key) -> None:
+        """All calls of a decision have ended. After a failure the gang is tried again after a pause."""
+        if self._refused_members.pop(key, False):
+            self.queue.back_off(key)
+        else:
+            self.queue.touch(key)
+        self._wake.set()
+
+    # The rounds
 
     async def run(self) -> None:
         """Decide until cancelled."""
-        for key in self._cache.gang_keys():
-            self.touch(key)
-        rest_s = _COALESCE_S
+        self.queue.touch_all(self._cache.gang_keys())
         while True:
-            try:
-                async with asyncio.timeout(_SWEEP_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                self._dirty.update(self._parked)
-            await asyncio.sleep(rest_s)
+            await self._until_due()
+            await asyncio.sleep(_COALESCE_S)
             self._wake.clear()
-            self._fruitless_s = 0.0
-            await self._round()
-            rest_s = min(max(_COALESCE_S, _REST * self._fruitless_s), _MOST_REST_S)
+            await self.round()
 
-    def _take(self) -> set[Key]:
-        """The gangs to look at now: what changed, and the refused ones that the ledger's gains may help."""
-        gains = self._cache.ledger.room_version
-        keys = self._dirty | {key for key, seen in self._parked.items() if seen < gains}
-        self._dirty = set()
-        return keys
-
-    async def _round(self) -> None:
-        """Look at everything that is worth it, in order; begin again when room appears on the way.
-
-        Room that appears while a younger gang is looked at belongs to the older ones (case C111).
-        """
-        for last in (*[False] * _MOST_RESTARTS, True):
-            gains = self._cache.ledger.room_version
-            queue = deque(self._in_order(self._take()))
-            slice_end_s = time.monotonic() + _SLICE_S
-            while queue:
-                if time.monotonic() >= slice_end_s:
-                    await asyncio.sleep(0)
-                    if self._cache.ledger.room_version != gains and not last:
-                        break
-                    slice_end_s = time.monotonic() + _SLICE_S
-                self._look_safely_at(queue.popleft())
-            if not queue:
-                break
-            self._dirty.update(one.key for one in queue)
-        metrics.WAITING.labels(Why.NOT_ENOUGH_ROOM).set(len(self._parked))
-        metrics.WAITING.labels(Why.WAITING_FOR_MEMBERS).set(len(self._waiting_since_s))
-
-    def _look_safely_at(self, standing: Standing) -> None:
-        # Other work ran meanwhile: what changed since is looked at again, never decided upon.
-        current = standing if standing.key not in self._dirty else self._cache.standing(standing.key)
-        self._dirty.discard(standing.key)
+    async def _until_due(self) -> None:
+        due_s = self.queue.next_due_s()
+        rest_s = self._rest_until_s - self._now_s()
+        if rest_s > 0 and self.queue.count(State.PARKED):
+            due_s = rest_s if due_s is None else min(due_s, rest_s)
         try:
-            self._look_at(current)
-        except Exception:  # one gang that cannot be judged must not stop all the others
-            log.exception("gang not looked at", group=standing.key)
-            metrics.ATTEMPTS.labels(ConditionReason.SCHEDULER_ERROR).inc()
-
-    def _in_order(self, keys: Iterable[Key]) -> list[Standing]:
-        standings = [self._cache.standing(key) for key in keys]
-        return sorted(standings, key=lambda one: queue_order(one, self._cache.group(one.key)))
-
-    def _look_at(self, standing: Standing) -> None:
-        key = standing.key
-        self._parked.pop(key, None)
-        if not standing.candidates:
-            self._waiting_since_s.pop(key, None)
-            if self._cache.is_binding(key):
-                return
-            # All are bound, or the gang is gone: either way its failures are over.
-            self._backoffs.pop(key, None)
-            if standing.settled and standing.settled >= standing.minimum:
-                self._reporter.complete(standing, self._cache.group(key))
-        elif standing.why is not None:
-            self._wait(standing)
-        else:
-            self._waiting_since_s.pop(key, None)
-            self._try_to_place(standing)
-
-    def _wait(self, standing: Standing) -> None:
-        now_s = time.monotonic()
-        if standing.key not in self._waiting_since_s:
-            self._waiting_since_s[standing.key] = now_s
-            asyncio.get_running_loop().call_later(_GRACE_S + 0.1, self.touch, standing.key)
-        elif now_s - self._waiting_since_s[standing.key] >= _GRACE_S:
-            self._reporter.waiting(standing, self._cache.group(standing.key))
-
-    def _try_to_place(self, standing: Standing) -> None:
-        started_s = time.monotonic()
-        gang = self._cache.gang(standing)
-        answer = match(self._cache.ledger.view(), gang)
-        now_s = time.monotonic()
-        metrics.MATCH_SECONDS.observe(now_s - started_s)
-        if isinstance(answer, Refusal):
-            metrics.ATTEMPTS.labels(answer.why).inc()
-            self._fruitless_s += now_s - started_s
-            self._parked[standing.key] = self._cache.ledger.room_version
-            self._reporter.refused(standing, answer, self._cache.group(standing.key))
+            async with asyncio.timeout(due_s):
+                await self._wake.wait()
+        except TimeoutError:
             return
-        metrics.ATTEMPTS.labels(Why.SCHEDULED).inc()
-        self._place(standing, answer)
 
-    def _place(self, standing: Standing, placement: Placement) -> None:
-        placed = [pod for pod in standing.candidates if pod.metadata.uid in placement.nodes]
-        self._reporter.placing(placed)
+    async def round(self) -> None:
+        """Look at every gang that is due, in order, and give other work its turn in between.
+
+        Room that appears while a younger gang is looked at belongs to the older ones (case C111): what has
+        changed meanwhile is sorted in before the next look.
+        """
+        slice_end_s = self._now_s() + _SLICE_S
+        fruitless_s = 0.0
+        for _ in range(_MOST_PASSES):
+            due = self._due()
+            if not due:
+                break
+            version = self._cache.ledger.room_version
+            growth = Growth(self._cache.ledger.view(), version)
+            for key, refused in due:
+                if self._now_s() >= slice_end_s:
+                    await asyncio.sleep(0)
+                    self._states.clear()
+                    slice_end_s = self._now_s() + _SLICE_S
+                    if self._cache.ledger.room_version != version:
+                        break
+                if refused is not None and self._stays_parked(key, refused, growth):
+                    continue
+                fruitless_s += self._look_safely_at(key, growth)
+        if fruitless_s:
+            self._rest_until_s = self._now_s() + min(_REST * fruitless_s, _MOST_REST_S)
+        self._holding.release_one(self._now_s())
+        self._count()
+
+    def _due(self) -> list[tuple[Key, Refused | None]]:
+        """Gangs that changed and parked ones that may fit now, in the order of the queue."""
+        found: list[tuple[Order, Key, Refused | None]] = []
+        self._states.clear()
+        for key in self.queue.take():
+            try:
+                state = self._states[key] = self._cache.state(key)
+                found.append((state.order, key, None))
+            except Exception as error:  # one gang that cannot be examined must not stop the others
+                self._failed(key, error)
+        parked = self.queue.stale(self._cache.ledger.room_version)
+        if not found and self._now_s() < self._rest_until_s:
+            return []
+        found += [(refused.order, key, refused) for key, refused in parked]
+        found.sort(key=lambda one: one[0])
+        return [(key, refused) for _, key, refused in found]
+
+    def _stays_parked(self, key: Key, refused: Refused, growth: Growth) -> bool:
+        """Whether a parked gang needs no match now."""
+        grown = self._cache.ledger.grown_since(refused.room_version)
+        if (still := growth.still_refused(refused, grown)) is not None:
+            self.queue.still_refused(key, still)
+            return True
+        is_stranded = not refused.order[1]
+        return self._now_s() < self._rest_until_s and not is_stranded
+
+    def _look_safely_at(self, key: Key, growth: Growth) -> float:
+        """Look at one gang; the seconds that a fruitless match took."""
+        try:
+            return self._look_at(key, growth)
+        except Exception as error:  # one gang that cannot be judged must not stop all the others
+            self._failed(key, error)
+            return 0.0
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        log.error("gang not looked at: a fault of the scheduler", group=key, exc_info=error)
+        metrics.ATTEMPTS.labels(ConditionReason.SCHEDULER_ERROR).inc()
+        pause_s = self.queue.back_off(key)
+        text = f"the scheduler failed on this group and tries again in {pause_s:.0f} s: {error}"
+        waiting = tuple(pod for pod in self._cache.members(key) if not pod.node_name and not pod.is_finished)
+        group = self._cache.group(key)
+        self._reporter.scheduler_error(GangState(key, group, 0, (), (), waiting, 0), group, text[:500])
+
+    def _look_at(self, key: Key, growth: Growth) -> float:
+        state = self._states.pop(key, None) or self._cache.state(key)
+        self._holding.note(state, self._now_s())
+        if state.group is not None and state.minimum and state.seen >= state.minimum:
+            self._reporter.complete(state, state.group)
+        if not state.candidates and not state.is_stranded:
+            self._waiting_since_s.pop(key, None)
+            self.queue.leave(key, healthy=state.seen == len(state.settled))
+            return 0.0
+        if state.why is not None:
+            self._wait(state)
+            return 0.0
+        self._waiting_since_s.pop(key, None)
+        return self._try_to_place(state, growth)
+
+    def _wait(self, state: GangState) -> None:
+        now_s = self._now_s()
+        since_s = self._waiting_since_s.setdefault(state.key, now_s)
+        left_s = since_s + _GRACE_S - now_s
+        if left_s <= 0:
+            self._reporter.waiting(state, state.group)
+        wait_s = left_s if left_s > 0 else SWEEP_S
+        if state.is_stranded:
+            wait_s = min(wait_s, self._holding.next_look_s(state, now_s))
+            if not self._holding.hold(state, now_s):
+                # Room is held for some of its missing members: for more of them once there is more room.
+                self.queue.park(state.key, Refused(self._cache.ledger.room_version, state.order), wait_s)
+                return
+        self.queue.wait(state.key, wait_s)
+
+    def _try_to_place(self, state: GangState, growth: Growth) -> float:
+        started_s = self._now_s()
+        gang = self._cache.gang(state)
+        view = self._cache.ledger.view().without(self._cache.ledger.held(state.key))
+        answer = match(view, gang)
+        took_s = self._now_s() - started_s
+        metrics.MATCH_SECONDS.observe(took_s)
+        if isinstance(answer, Placement):
+            metrics.ATTEMPTS.labels(Why.SCHEDULED).inc()
+            self._place(state, answer)
+            return 0.0
+        metrics.ATTEMPTS.labels(answer.why).inc()
+        self._reporter.refused(state, answer, state.group)
+        ledger, now_s = self._cache.ledger, self._now_s()
+        if state.is_stranded:
+            self._holding.hold(state, now_s)
+            refused = Refused(ledger.room_version, state.order)
+            self.queue.park(state.key, refused, self._holding.next_look_s(state, now_s))
+        else:
+            refused = remembered(gang, answer, view, ledger.room_version, state.order)
+            growth.refuse(refused)
+            self.queue.park(state.key, refused)
+        return took_s
+
+    def _place(self, state: GangState, placement: Placement) -> None:
+        placed = [pod for pod in state.candidates if pod.metadata.uid in placement.nodes]
+        self._cache.ledger.release(state.key)
         self._cache.assume(placement)
-        self._binder.bind(GangBinding(standing.key, placed, placement.nodes))
+        self._reporter.placing(placed)
+        run_uid = state.group.metadata.uid if state.group is not None else ""
+        self._binder.bind(GangBinding(state.key, run_uid, placed, placement.nodes, placement.node_uids))
         log.info(
             "gang placed",
-            group=standing.key,
+            group=state.key,
             members=len(placed),
-            of=len(standing.candidates),
-            minimum=standing.minimum,
+            of=len(state.candidates),
+            minimum=state.minimum,
         )
-        if len(placed) < len(standing.candidates):
-            # The quorum is reached; the rest are late members now, and say for themselves why they wait.
-            self.touch(standing.key)
+        if len(placed) < len(state.candidates):
+            # The quorum is reached; the rest are late members now, each with a reason of its own.
+            self.queue.touch(state.key)
+        else:
+            self.queue.leave(state.key)
+
+    def _count(self) -> None:
+        metrics.WAITING.labels(Why.NOT_ENOUGH_ROOM).set(self.queue.count(State.PARKED))
+        metrics.WAITING.labels(Why.WAITING_FOR_MEMBERS).set(self.queue.count(State.WAITING))

@@ -23,3 +23,4 @@ GANG_SECONDS = Histogram(
 STATUS_WRITES = Counter(
     "fluence_status_writes_total", "Conditions written, by object and result", ["kind", "result"]
 )
+STRANDED = Gauge("fluence_stranded_groups", "Groups with members on nodes, but too few")

@@ -170,6 +170,7 @@ class PodStatus(_Struct, frozen=True):
     """What has become of a pod."""
 
     phase: str = ""
+    start_time: str = ""
     conditions: tuple[Condition, ...] | None = None
     nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] | None = None
@@ -246,9 +247,17 @@ class VolumeClaim(_Struct, frozen=True):
     status: ClaimStatus = ClaimStatus()
 
 
+class ClaimReference(_Struct, frozen=True):
+    """The claim that a volume is bound to."""
+
+    name: str = ""
+    namespace: str = ""
+
+
 class VolumeSpec(_Struct, frozen=True):
     """Where a volume can be used."""
 
+    claim_ref: ClaimReference | None = None
     node_affinity: Any = None
     csi: Any = None
 

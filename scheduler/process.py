@@ -1,4 +1,4 @@
-"""The scheduler process: reflectors into the cache, the loop, the binder, and the lease around them.
+"""The scheduler process: reflectors into the cache, and for each term as leader a loop and a binder.
 
 Everything that waits to be written when the process is killed is found again from the API server alone:
 members that were bound count for their gang, all others are placed anew.
@@ -19,8 +19,11 @@ from kube.session import Kube
 from kube.startup import require_collection
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
+from scheduler.holding import Holding
 from scheduler.loop import SchedulingLoop
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
+from scheduler.pods import CachedPod, cached
+from scheduler.release import Releaser
 from scheduler.report import Reporter, StatusWriter
 from scheduler.settings import SchedulerSettings
 
@@ -30,6 +33,7 @@ class SchedulerProcess:
 
     def __init__(self, kube: Kube, settings: SchedulerSettings) -> None:
         self._kube = kube
+        self._settings = settings
         self._lease = Lease(
             kube,
             settings.namespace,
@@ -37,56 +41,19 @@ class SchedulerProcess:
             settings.identity,
             duration_s=settings.lease_duration_s,
         )
-        pods = Reflector(kube, Collection("/api/v1/pods"), Pod)
-        nodes = Reflector(kube, Collection("/api/v1/nodes"), Node)
-        groups = Reflector(kube, Collection(POD_GROUPS), PodGroup)
-        claims = Reflector(kube, Collection("/api/v1/persistentvolumeclaims"), VolumeClaim)
-        volumes = Reflector(kube, Collection("/api/v1/persistentvolumes"), PersistentVolume)
+        pods: Reflector[CachedPod] = Reflector(kube, Collection("/api/v1/pods"), Pod, convert=cached)
+        nodes: Reflector[Node] = Reflector(kube, Collection("/api/v1/nodes"), Node)
+        groups: Reflector[PodGroup] = Reflector(kube, Collection(POD_GROUPS), PodGroup)
+        claims: Reflector[VolumeClaim] = Reflector(
+            kube, Collection("/api/v1/persistentvolumeclaims"), VolumeClaim
+        )
+        volumes: Reflector[PersistentVolume] = Reflector(
+            kube, Collection("/api/v1/persistentvolumes"), PersistentVolume
+        )
         self._reflectors: list[Reflector[Any]] = [nodes, groups, claims, volumes, pods]
         self._cache = ClusterCache(
-            settings.scheduler_name,
-            pods=pods,
-            nodes=nodes,
-            groups=groups,
-            claims=claims,
-            volumes=volumes,
-            on_dirty=self._touch,
-            on_room=self._wake,
+            settings.scheduler_name, pods=pods, nodes=nodes, groups=groups, claims=claims, volumes=volumes
         )
-        self._binder = Binder(
-            kube,
-            may_bind=self._lease.held,
-            node_exists=self._cache.node_is_open,
-            on_bound=self._bound,
-            on_released=self._released,
-            on_abandoned=self._abandoned,
-        )
-        self._recorder = EventRecorder(
-            kube,
-            controller=settings.scheduler_name,
-            instance=f"{settings.scheduler_name}-{settings.identity}",
-            my_turn=self._binder.when_idle,
-        )
-        self._writer = StatusWriter(kube, self._binder.when_idle)
-        self._reporter = Reporter(self._writer, self._recorder)
-        self._loop = SchedulingLoop(self._cache, self._binder, self._reporter)
-
-    # The parts form a circle (decide, bind, be told, decide), so that some links are made late.
-
-    def _touch(self, key: Key) -> None:
-        self._loop.touch(key)
-
-    def _wake(self) -> None:
-        self._loop.wake()
-
-    def _bound(self, pod: Pod, node: str) -> None:
-        self._reporter.bound(pod, node)
-
-    def _released(self, pod: Pod, why: str) -> None:
-        self._loop.released(pod, why)
-
-    def _abandoned(self, key: Key) -> None:
-        self._loop.abandoned(key)
 
     def not_ready(self) -> list[str]:
         """What is still missing before this process is of use; empty when it is ready."""
@@ -98,8 +65,55 @@ class SchedulerProcess:
         await watch_and_lead(self._reflectors, self._lease, self._lead)
 
     async def _lead(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._binder.run(), name="binder")
-            group.create_task(self._writer.run(), name="conditions")
-            group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._loop.run(), name="scheduling loop")
+        await Term(self._kube, self._settings, self._lease, self._cache).run()
+
+
+class Term:
+    """What one term as leader needs beside the caches; nothing of it outlives the term."""
+
+    def __init__(self, kube: Kube, settings: SchedulerSettings, lease: Lease, cache: ClusterCache) -> None:
+        self._cache = cache
+        self._binder = Binder(
+            kube,
+            may_bind=lease.held,
+            node_is_open=cache.node_is_open,
+            on_bound=self._bound,
+            on_refused=self._refused,
+            on_settled=self._settled,
+        )
+        self._recorder = EventRecorder(
+            kube,
+            controller=settings.scheduler_name,
+            instance=f"{settings.scheduler_name}-{settings.identity}",
+            my_turn=self._binder.when_idle,
+        )
+        self._writer = StatusWriter(kube, self._binder.when_idle)
+        self._reporter = Reporter(self._writer, self._recorder)
+        self._releaser = Releaser(kube, lease.held)
+        holding = Holding(cache, self._releaser, self._reporter)
+        self._loop = SchedulingLoop(cache, self._binder, self._reporter, holding)
+
+    # The parts form a circle (decide, bind, decide), so that some links are made late.
+
+    def _bound(self, _gang: Key, pod: CachedPod, node: str) -> None:
+        self._reporter.bound(pod, node)
+
+    def _refused(self, gang: Key, pod: CachedPod, why: str) -> None:
+        self._loop.member_refused(gang, pod, why)
+
+    def _settled(self, gang: Key) -> None:
+        self._loop.decision_settled(gang)
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        self._cache.forget_all()
+        self._cache.listener = self._loop
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._binder.run(), name="binder")
+                group.create_task(self._writer.run(), name="conditions")
+                group.create_task(self._recorder.run(), name="events")
+                group.create_task(self._releaser.run(), name="release")
+                group.create_task(self._loop.run(), name="scheduling loop")
+        finally:
+            self._cache.listener = None

@@ -24,8 +24,8 @@ from kube.errors import Conflict, KubeError, NotFound
 from kube.events import EventRecorder, ObjectReference
 from kube.session import Kube
 from scheduler import metrics
-from scheduler.objects import Pod
-from scheduler.standing import Standing
+from scheduler.gangs import GangState
+from scheduler.pods import CachedPod
 from scheduler_core.reasons import Refusal
 
 log = structlog.get_logger(__name__)
@@ -114,12 +114,12 @@ class Reporter:
         self._recorder = recorder
         self._utc_now = utc_now
 
-    def placing(self, pods: Iterable[Pod]) -> None:
+    def placing(self, pods: Iterable[CachedPod]) -> None:
         """These members are about to be bound: a refusal that still waits to be written is void."""
         for pod in pods:
             self._writer.forget(pod.metadata.uid)
 
-    def bound(self, pod: Pod, node: str) -> None:
+    def bound(self, pod: CachedPod, node: str) -> None:
         """A member is bound: the event that `kubectl describe` shows (rule E5)."""
         self._recorder.record(
             _reference(pod),
@@ -128,7 +128,7 @@ class Reporter:
             note=f"Successfully assigned {pod.metadata.key} to {node}",
         )
 
-    def bind_failed(self, pod: Pod, why: str) -> None:
+    def bind_failed(self, pod: CachedPod, why: str) -> None:
         """A binding did not come about; the gang is tried again."""
         self._recorder.record(
             _reference(pod),
@@ -138,7 +138,7 @@ class Reporter:
             kind="Warning",
         )
 
-    def refused(self, standing: Standing, refusal: Refusal, group: PodGroup | None) -> None:
+    def refused(self, standing: GangState, refusal: Refusal, group: PodGroup | None) -> None:
         """The gang is complete and does not fit: say so on every pod and on the group (F1, F2, C116)."""
         message = refusal.message
         for pod in standing.candidates:
@@ -152,7 +152,7 @@ class Reporter:
             )
         self._group_condition(group, "False", refusal.why, message)
 
-    def waiting(self, standing: Standing, group: PodGroup | None) -> None:
+    def waiting(self, standing: GangState, group: PodGroup | None) -> None:
         """The gang cannot be tried: an event, and no Unschedulable, which would buy nodes in vain (F2)."""
         assert standing.why is not None
         for pod in standing.candidates:
@@ -161,14 +161,33 @@ class Reporter:
             )
         self._group_condition(group, "False", standing.why, standing.message)
 
-    def complete(self, standing: Standing, group: PodGroup | None) -> None:
+    def complete(self, standing: GangState, group: PodGroup | None) -> None:
         """Every member that exists is placed."""
-        message = f"{standing.settled} members are placed, {standing.minimum} are needed"
+        message = f"{standing.seen} members are placed, {standing.minimum} are needed"
         self._group_condition(group, "True", Why.SCHEDULED, message)
 
-    def _unschedulable(self, pod: Pod, message: str) -> None:
-        reason = ConditionReason.UNSCHEDULABLE
-        old = pod.condition("PodScheduled")
+    def scheduler_error(self, standing: GangState, group: PodGroup | None, text: str) -> None:
+        """The scheduler failed on a gang: say so on its pods and on the group (F1)."""
+        for pod in standing.candidates:
+            self._unschedulable(pod, text, ConditionReason.SCHEDULER_ERROR)
+        self._group_condition(group, "False", Why.SCHEDULER_ERROR, text)
+
+    def released(self, standing: GangState, pods: Iterable[CachedPod]) -> None:
+        """The members of a stranded gang are given back, so that it queues again as a whole (A5b)."""
+        message = (
+            f"{len(standing.holding)} of {standing.minimum} members had a node and the others found none in "
+            f"{standing.timeout_s:.0f} s: these members are deleted, and the group queues again as a whole"
+        )
+        for pod in pods:
+            self._recorder.record(
+                _reference(pod), reason=Why.RELEASED, action="Releasing", note=message, kind="Warning"
+            )
+        self._group_condition(standing.group, "False", Why.RELEASED, message)
+
+    def _unschedulable(
+        self, pod: CachedPod, message: str, reason: ConditionReason = ConditionReason.UNSCHEDULABLE
+    ) -> None:
+        old = pod.scheduled
         same = old is not None and (old.status, old.reason, old.message) == ("False", reason, message)
         if same or not self._writer.is_news(pod.metadata.uid, reason, message):
             return
@@ -220,6 +239,6 @@ class Reporter:
         }
 
 
-def _reference(pod: Pod) -> ObjectReference:
+def _reference(pod: CachedPod) -> ObjectReference:
     meta = pod.metadata
     return ObjectReference("Pod", meta.name, meta.namespace, meta.uid)

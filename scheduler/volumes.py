@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from groups.objects import Key
-from scheduler.objects import PersistentVolume, Pod, VolumeClaim
+from scheduler.objects import PersistentVolume, VolumeClaim
+from scheduler.pods import CachedPod
 
 _ZONE_LABELS: Final = (
     "topology.kubernetes.io/zone",
@@ -21,11 +22,11 @@ _ZONE_LABELS: Final = (
 
 
 def unsupported_volumes(
-    pod: Pod, claims: Mapping[Key, VolumeClaim], volumes: Mapping[Key, PersistentVolume]
+    pod: CachedPod, claims: Mapping[Key, VolumeClaim], volumes: Mapping[Key, PersistentVolume]
 ) -> list[str]:
     """One name for each claim of the pod that decides about nodes in a way not honoured yet."""
     found = []
-    for volume in pod.spec.volumes or ():
+    for volume in pod.volumes:
         if volume.ephemeral is not None:
             found.append(f"ephemeral volume {volume.name}")
         elif volume.persistent_volume_claim is not None:

@@ -167,6 +167,10 @@ class Ledger:
         for uid in self._held.pop(gang, ()):
             self._release(uid)
 
+    def holding_gangs(self) -> tuple[str, ...]:
+        """The gangs for which room is held."""
+        return tuple(self._held)
+
     def held(self, gang: str) -> tuple[str, ...]:
         """The uids that stand for the room held for a gang."""
         return tuple(self._held.get(gang, ()))

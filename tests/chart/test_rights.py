@@ -85,6 +85,7 @@ def test_the_controller_changes_podgroups_and_labels_of_pods(chart: Rendered) ->
 def test_the_scheduler_changes_bindings_and_conditions(chart: Rendered) -> None:
     """Rule B8: create on pods/binding."""
     assert written(chart, "scheduler") == {
+        "pods": {"delete"},
         "pods/binding": {"create"},
         "pods/status": {"patch"},
         "podgroups/status": {"patch"},

@@ -15,14 +15,14 @@ from aiohttp import web
 from groups.objects import Key, ObjectMeta
 from kube.session import Kube
 from scheduler.bind import Binder, GangBinding
-from scheduler.objects import Pod
+from scheduler.pods import CachedPod
 from tests.support.fake_api import FakeApi, fake_api
 
 KEY = Key("ns/g")
 
 
-def pods(count: int) -> list[Pod]:
-    return [Pod(ObjectMeta(name=f"p{n}", namespace="ns", uid=f"u{n}")) for n in range(count)]
+def pods(count: int) -> list[CachedPod]:
+    return [CachedPod(ObjectMeta(name=f"p{n}", namespace="ns", uid=f"u{n}"), None) for n in range(count)]
 
 
 def path(name: str) -> str:
@@ -59,8 +59,8 @@ class Rig:
     binder: Binder
     seen: Seen
 
-    async def bind(self, gang: list[Pod], node: str = "a") -> None:
-        self.binder.bind(GangBinding(KEY, gang, {pod.metadata.uid: node for pod in gang}))
+    async def bind(self, gang: list[CachedPod], node: str = "a") -> None:
+        self.binder.bind(GangBinding(KEY, "run-1", gang, {pod.metadata.uid: node for pod in gang}))
         done = self.seen.bound, self.seen.released
         await self.api.until(lambda: sum(map(len, done)) == len(gang))
 
@@ -80,10 +80,10 @@ async def running(kube: Kube) -> AsyncIterator[tuple[Binder, Seen]]:
     binder = Binder(
         kube,
         may_bind=lambda: seen.leads,
-        node_exists=lambda node: node in seen.nodes,
-        on_bound=lambda pod, node: seen.bound.update({pod.metadata.name: node}),
-        on_released=lambda pod, why: seen.released.update({pod.metadata.name: why}),
-        on_abandoned=seen.abandoned.append,
+        node_is_open=lambda node, _uid: node in seen.nodes,
+        on_bound=lambda _key, pod, node: seen.bound.update({pod.metadata.name: node}),
+        on_refused=lambda _key, pod, why: seen.released.update({pod.metadata.name: why}),
+        on_settled=seen.abandoned.append,
     )
     task = asyncio.create_task(binder.run())
     try:
@@ -108,7 +108,7 @@ async def test_each_member_is_bound_by_its_uid(rig: Rig) -> None:
     assert {(b["metadata"]["name"], b["metadata"]["uid"]) for b in rig.bodies()} == {
         (f"p{n}", f"u{n}") for n in range(3)
     }
-    assert rig.seen.abandoned == []
+    assert rig.seen.abandoned == [KEY]
 
 
 async def test_a_node_that_went_after_the_plan_gets_no_binding(rig: Rig) -> None:

@@ -14,14 +14,14 @@ from groups.contract import Why
 from groups.objects import Key, ObjectMeta
 from kube.events import EventRecorder
 from kube.session import Kube
-from scheduler.objects import Pod
+from scheduler.gangs import GangState
+from scheduler.pods import CachedPod
 from scheduler.report import Reporter, StatusWriter
-from scheduler.standing import Standing
 from scheduler_core.reasons import Refusal
 from tests.support.fake_api import FakeApi, fake_api
 
-POD = Pod(ObjectMeta(name="p", namespace="ns", uid="u", resource_version="7"))
-STANDING = Standing(Key("ns/g"), 1, 0, (POD,))
+POD = CachedPod(ObjectMeta(name="p", namespace="ns", uid="u", resource_version="7"), None)
+STANDING = GangState(Key("ns/g"), None, 1, (), (), (POD,), 0)
 STATUS = "/api/v1/namespaces/ns/pods/p/status"
 
 
@@ -98,8 +98,8 @@ async def test_a_refusal_that_still_waits_is_void_once_the_pod_is_placed() -> No
         reporter.refused(STANDING, refusal(), None)
         reporter.placing([POD])
         turn.set()
-        other = Pod(ObjectMeta(name="q", namespace="ns", uid="w"))
+        other = CachedPod(ObjectMeta(name="q", namespace="ns", uid="w"), None)
         api.script("PATCH", STATUS.replace("/p/", "/q/"), lambda _: {})
-        reporter.refused(Standing(Key("ns/h"), 1, 0, (other,)), refusal(), None)
+        reporter.refused(GangState(Key("ns/h"), None, 1, (), (), (other,), 0), refusal(), None)
         await api.until(lambda: api.count(f"PATCH {STATUS.replace('/p/', '/q/')}") == 1)
         assert sent(api) == []

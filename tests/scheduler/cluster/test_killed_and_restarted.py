@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from devcluster.api import ApiFailure
+from groups.contract import RUN_ANNOTATION
 from tests.support.world import World
 
 pytestmark = [pytest.mark.xdist_group("scheduler-killed"), pytest.mark.timeout(300)]
@@ -42,9 +43,12 @@ async def test_a_cut_gang_that_no_longer_fits_says_so(own_world: World) -> None:
     await asyncio.to_thread(scheduler.kill)
     await world.gang("g", 4)
     await world.until_phase("g", "Scheduling")
+    run_uid = (await world.get("PodGroup", "g"))["metadata"]["uid"]
     for number in range(2):
         target = {"apiVersion": "v1", "kind": "Node", "name": world.node_name("a")}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"g-{number}"}, "target": target}
+        # As the scheduler would have bound it: with the mark of the run.
+        meta = {"name": f"g-{number}", "annotations": {RUN_ANNOTATION: run_uid}}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         await world.api.post(world.path("Pod", f"g-{number}") + "/binding", body)
     await world.create(world.pod("thief", cpu="1", scheduler="default-scheduler"))
 

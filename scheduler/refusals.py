@@ -1,0 +1,74 @@
+"""Whether a refused gang can fit now, without a second match: pure.
+
+A pod that ends frees room on one node. For a gang of known shapes, that node holds a few members more, and if
+these are too few the gang is still refused: an upper bound of the members that fit, kept up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import replace
+from typing import Final
+
+from groups.contract import Why
+from scheduler.queue import Order, Refused
+from scheduler_core.gang import Gang
+from scheduler_core.kinds import PodKind
+from scheduler_core.limits import Part, Room
+from scheduler_core.match import signature
+from scheduler_core.reasons import Refusal
+from scheduler_core.view import View
+
+#: Beyond so many nodes that have more room, a match is cheaper.
+_MOST_NODES: Final = 64
+
+
+def remembered(gang: Gang, refusal: Refusal, view: View, room_version: int, order: Order) -> Refused:
+    """What to keep of a refusal."""
+    by_shape = {one.kind.shape: one.kind for one in gang.members}
+    is_bounded = refusal.proven and refusal.why is not Why.WAITING_FOR_MEMBERS
+    return Refused(
+        room_version,
+        order,
+        least=min(max(gang.needed, 1), len(gang.members)),
+        room=refusal.room,
+        signature=signature(view, gang),
+        kinds=tuple(by_shape.values()) if is_bounded and not view.terms else None,
+    )
+
+
+class Growth:
+    """The room that a view has gained, for as many questions as there are parked gangs."""
+
+    def __init__(self, view: View, room_version: int) -> None:
+        self._view = view
+        self._room_version = room_version
+        self._room = Room.of(view)
+        self._slots: dict[tuple[int, str], int] = {}
+        self._refused: set[Hashable] = set()
+
+    def refuse(self, refused: Refused) -> None:
+        """A gang of this signature does not fit, and no room has been gained since."""
+        self._refused.add(refused.signature)
+
+    def still_refused(self, refused: Refused, grown: Collection[str]) -> Refused | None:
+        """What to remember from now on, where the gang cannot fit; None where a match has to tell.
+
+        `grown` are the nodes that may have more room than at the refusal.
+        """
+        if refused.signature in self._refused and not self._view.terms:
+            return replace(refused, room_version=self._room_version, kinds=None)
+        if refused.kinds is None or self._view.terms or len(grown) > _MOST_NODES:
+            return None
+        room = refused.room + sum(self._slots_on(kind, node) for kind in refused.kinds for node in grown)
+        return replace(refused, room_version=self._room_version, room=room) if room < refused.least else None
+
+    def _slots_on(self, kind: PodKind, node: str) -> int:
+        known = self._slots.get((id(kind.shape), node))
+        if known is None:
+            column = self._view.table.columns.get(node)
+            known = 0
+            if column is not None and not kind.shape.unsupported:
+                known = self._room.slots_on(Part(1, kind, self._view.eligible(kind)), column)
+            self._slots[id(kind.shape), node] = known
+        return known

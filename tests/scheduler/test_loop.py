@@ -1,0 +1,281 @@
+"""What the scheduler decides, without a cluster: scripted events in, decisions and held room out."""
+
+from __future__ import annotations
+
+import pytest
+
+from groups.objects import Key, ObjectMeta
+from scheduler import objects as api
+from scheduler.queue import State
+from tests.scheduler.scripted import Script
+
+G = Key("ns/g")
+
+
+@pytest.fixture
+async def script() -> Script:
+    return Script()
+
+
+async def test_a_gang_is_decided_whole_and_with_the_mark_of_its_run(script: Script) -> None:
+    script.node("a", cpu=4)
+    script.group("g", 3, uid="run-7")
+    script.gang("g", 2)
+    await script.settle()
+    assert script.decisions.log == []
+    script.pod("g-2")
+    await script.settle()
+    (decision,) = script.decisions.log
+    assert script.bound == {"g-0": "a", "g-1": "a", "g-2": "a"}
+    assert (decision.run_uid, decision.node_uids) == ("run-7", {"a": "uid-a"})
+    script.bind(decision)
+    await script.settle()
+    assert script.reports.of("complete") == ["ns/g"]
+    assert len(script.loop.queue) == 0
+
+
+async def test_a_gang_that_does_not_fit_holds_nothing_and_blocks_no_other(script: Script) -> None:
+    script.node("a", cpu=4)
+    script.group("g", 5, stamped="2026-01-01T00:00:01.000000Z")
+    script.gang("g", 5)
+    script.group("h", 2, stamped="2026-01-01T00:00:02.000000Z")
+    script.gang("h", 2)
+    await script.settle()
+    assert set(script.bound) == {"h-0", "h-1"}
+    assert script.loop.queue.state(G) is State.PARKED
+    assert script.held("g") == {}
+
+
+async def test_room_that_appears_belongs_to_the_oldest_gang(script: Script) -> None:
+    """Case C111: also where a younger gang arrives with the same event."""
+    script.node("a", cpu=2)
+    for name, stamp in (("g", 1), ("h", 2)):
+        script.group(name, 3, stamped=f"2026-01-01T00:00:0{stamp}.000000Z")
+        script.gang(name, 3)
+    await script.settle()
+    script.node("b", cpu=1)
+    script.group("i", 3, stamped="2026-01-01T00:00:03.000000Z")
+    script.gang("i", 3)
+    await script.settle()
+    assert set(script.bound) == {"g-0", "g-1", "g-2"}
+
+
+async def test_a_definite_no_touches_that_member_only_and_its_place_is_held(script: Script) -> None:
+    """A5b: the others go on, nobody else gets the room, and the replacement is bound at once."""
+    script.node("a", cpu=8)
+    script.group("g", 8)
+    script.gang("g", 8)
+    await script.settle()
+    (decision,) = script.decisions.log
+    script.refuse(decision, "g-3")
+    script.group("x", 1, uid="run-x")
+    script.pod("x-0", group="x")
+    script.delete("g-3")
+    script.bind(decision, [f"g-{n}" for n in range(8) if n != 3])
+    script.close(decision)
+    await script.after(3)
+    assert script.held("g") == {"a": 1}
+    assert "x-0" not in script.bound
+    script.pod("g-new", group="g")
+    await script.after(3)
+    assert script.bound["g-new"] == "a"
+    assert script.held("g") == {}
+    assert "x-0" not in script.bound
+
+
+async def test_after_a_restart_a_half_bound_gang_comes_first_and_its_room_is_held(script: Script) -> None:
+    """A5b: whatever is older waits, whether the missing members exist yet or not."""
+    script.node("a", cpu=4)
+    script.group("old", 2, uid="run-o", stamped="2026-01-01T00:00:01.000000Z")
+    script.gang("old", 2)
+    script.group("g", 4, stamped="2026-01-01T00:00:09.000000Z")
+    for number in range(2):
+        script.pod(f"g-{number}", "running", node="a")
+    script.start()
+    await script.settle()
+    assert script.bound == {}
+    assert script.held("g") == {"a": 2}
+    script.pod("g-2")
+    script.pod("g-3")
+    await script.settle()
+    assert set(script.bound) == {"g-2", "g-3"}
+
+
+async def test_held_room_grows_with_the_room_there_is(script: Script) -> None:
+    script.node("a", cpu=3)
+    script.group("g", 5)
+    for number in range(3):
+        script.pod(f"g-{number}", "running", node="a")
+    await script.settle()
+    assert script.held("g") == {}
+    script.node("b", cpu=1)
+    await script.settle()
+    assert script.held("g") == {"b": 1}
+    script.node("c", cpu=4)
+    await script.settle()
+    assert sum(script.held("g").values()) == 2
+
+
+async def test_members_are_given_back_when_their_time_is_over(script: Script) -> None:
+    """A5b: before the first quorum, after scheduleTimeoutSeconds."""
+    script.node("a", cpu=2)
+    script.group("g", 4, timeout_s=30)
+    script.pod("g-0", "bound", node="a")
+    script.pod("g-1", "bound", node="a")
+    script.pod("g-2")
+    script.pod("g-3")
+    await script.after(29)
+    assert script.releaser.pods == []
+    await script.after(3)
+    assert [pod.metadata.name for pod in script.releaser.pods] == ["g-0", "g-1"]
+    assert script.reports.of("released") == ["ns/g"]
+
+
+async def test_members_run_on_once_the_group_had_its_quorum(script: Script) -> None:
+    """A5b: the default; the annotation asks for the release."""
+    script.node("a", cpu=1)
+    script.group("g", 2, scheduled="True", timeout_s=5)
+    script.pod("g-0", "running", node="a")
+    await script.after(60)
+    assert script.releaser.pods == []
+    script.group("g", 2, scheduled="True", timeout_s=5, on_stranded="release")
+    await script.after(10)
+    assert {pod.metadata.name for pod in script.releaser.pods} == {"g-0"}
+
+
+async def test_a_bare_pod_is_never_given_back(script: Script) -> None:
+    """A5b: nobody would make it anew."""
+    script.node("a", cpu=1)
+    script.group("g", 2, owners=())
+    script.pod("g-0", "bound", node="a", owner="")
+    await script.after(300)
+    assert script.releaser.pods == []
+
+
+async def test_of_two_gangs_that_block_each_other_the_younger_is_given_back(script: Script) -> None:
+    """A5b: one at a time, and what it frees completes the older one."""
+    script.node("a", cpu=4)
+    for name, stamp in (("old", 1), ("young", 2)):
+        script.group(name, 4, uid=f"run-{name}", stamped=f"2026-01-01T00:00:0{stamp}.000000Z", timeout_s=20)
+        for number in range(2):
+            script.pod(f"{name}-{number}", "bound", group=name, node="a", run=f"run-{name}")
+        for number in (2, 3):
+            script.pod(f"{name}-{number}", group=name)
+    await script.after(22)
+    assert {pod.metadata.name for pod in script.releaser.pods} == {"young-0", "young-1"}
+    script.delete("young-0")
+    script.delete("young-1")
+    await script.after(2)
+    assert {"old-2", "old-3"} <= set(script.bound)
+    assert len(script.releaser.pods) == 2
+
+
+async def test_a_gang_that_cannot_be_judged_is_parked_with_a_reason_and_touches_no_other(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: an exception is a pause that grows for this gang alone."""
+    script.node("a", cpu=4)
+    script.group("g", 1)
+    script.pod("g-0")
+    script.group("h", 1)
+    script.pod("h-0", group="h")
+    sound = script.cache.gang
+
+    def fails(state: object) -> object:
+        if state.key == G:  # type: ignore[attr-defined]
+            raise RuntimeError("odd")
+        return sound(state)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(script.cache, "gang", fails)
+    await script.settle()
+    assert set(script.bound) == {"h-0"}
+    assert script.reports.of("error") == ["ns/g"]
+    assert script.loop.queue.state(G) is State.BACKING_OFF
+    monkeypatch.undo()
+    await script.after(2)
+    assert "g-0" in script.bound
+
+
+async def test_a_failing_gang_is_tried_after_growing_pauses_whatever_events_arrive(script: Script) -> None:
+    script.node("a", cpu=1)
+    script.group("g", 1)
+    script.pod("g-0")
+    tries = 0
+    for _ in range(100):
+        await script.settle()
+        for decision in list(script.decisions.open):
+            tries += 1
+            script.refuse(decision, "g-0", "not now")
+            script.close(decision)
+        script.pod("g-0", priority=tries % 2)
+        script.now_s += 0.1
+    assert 2 <= tries <= 6
+
+
+async def test_a_node_that_is_made_anew_between_decision_and_binding_is_another_one(script: Script) -> None:
+    script.node("a", cpu=4, uid="first")
+    script.group("g", 1)
+    script.pod("g-0")
+    await script.settle()
+    (decision,) = script.decisions.log
+    assert script.cache.node_is_open("a", decision.node_uids["a"])
+    script.node("a", cpu=4, uid="second")
+    assert not script.cache.node_is_open("a", decision.node_uids["a"])
+
+
+async def test_a_pod_whose_requests_cannot_be_read_closes_its_node(script: Script) -> None:
+    script.node("a", cpu=4)
+    script.pod("odd", "running", node="a", cpu="many", scheduler="other", labels={})
+    script.group("g", 1)
+    script.pod("g-0")
+    await script.settle()
+    assert script.bound == {}
+    assert any("ns/odd, whose requests cannot be read" in text for _, _, text in script.reports.said)
+    script.delete("odd")
+    await script.settle()
+    assert script.bound == {"g-0": "a"}
+
+
+async def test_a_late_member_does_not_wait_for_others(script: Script) -> None:
+    """A5: the quorum was reached."""
+    script.node("a", cpu=4)
+    script.group("g", 2)
+    script.gang("g", 2)
+    await script.settle()
+    script.bind(script.decisions.log[0])
+    script.pod("g-late", group="g")
+    await script.settle()
+    assert script.bound["g-late"] == "a"
+
+
+async def test_a_new_gang_does_not_rest_with_the_refused_ones(script: Script) -> None:
+    script.node("a", cpu=2)
+    script.group("g", 3)
+    script.gang("g", 3)
+    await script.settle()
+    script.loop._rest_until_s = script.now_s + 1
+    script.group("h", 1)
+    script.pod("h-0", group="h")
+    await script.loop.round()
+    assert set(script.bound) == {"h-0"}
+
+
+async def test_a_change_of_a_claim_concerns_the_gangs_that_name_it(script: Script) -> None:
+    volume = (api.Volume("v", persistent_volume_claim=api.ClaimSource("data")),)
+    script.node("a", cpu=4)
+    script.group("g", 1)
+    script.pod("g-0", volumes=volume)
+    script.group("h", 1)
+    script.pod("h-0", group="h", cpu="99")
+    await script.settle()
+    assert script.bound == {}
+    before = list(script.reports.said)
+    script.tables["volumes"].put(api.PersistentVolume(ObjectMeta(name="pv")))
+    script.tables["claims"].put(
+        api.VolumeClaim(
+            ObjectMeta(name="data", namespace="ns"), api.ClaimSpec("pv"), api.ClaimStatus("Bound")
+        )
+    )
+    await script.settle()
+    assert script.bound == {"g-0": "a"}
+    assert not [key for _, key, _ in script.reports.said[len(before) :] if key == "ns/h"]
