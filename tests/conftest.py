@@ -1,4 +1,4 @@
-"""Fixtures for every test: the shared cluster and a corner of it.
+"""Fixtures for every test: the shared cluster, and a namespace of it.
 
 Tests that need no cluster start none.
 """
@@ -52,7 +52,7 @@ def namespace(world: World) -> str:
 def own_cluster(request: pytest.FixtureRequest) -> Iterator[RunningCluster]:
     """A cluster with Fluence for the tests of one module, which may stop and kill its processes.
 
-    Mark such a module `pytestmark = pytest.mark.xdist_group("a name")`, else every worker starts one.
+    Mark such a module `pytestmark = pytest.mark.xdist_group("a name")`; otherwise every worker starts one.
     """
     name = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")[:12].strip("-")
     with clusters.start(ClusterSpec(name=clusters.own_name(name), nodes=1)) as cluster:

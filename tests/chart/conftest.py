@@ -19,7 +19,7 @@ KUBERNETES = "1.37.2"
 
 @dataclass(frozen=True)
 class Rendered:
-    """The objects that an installation makes."""
+    """The objects of an installation."""
 
     objects: list[dict[str, Any]]
 
@@ -45,7 +45,7 @@ class Helm:
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [self.program, *arguments],
-            # Nothing of a person's own helm or kubeconfig may matter.
+            # The user's own helm configuration and kubeconfig must not be used.
             env={f"HELM_{kind}_HOME": str(self.home) for kind in ("CACHE", "CONFIG", "DATA")}
             | {"HOME": str(self.home)},
             capture_output=True,
@@ -67,7 +67,7 @@ class Helm:
         return ended.stdout
 
     def refuses(self, *options: str) -> str:
-        """What helm says about values that it does not take."""
+        """The error of helm about values that it refuses."""
         ended = self.run("template", "fluence", str(CHART), f"--kube-version={KUBERNETES}", *options)
         assert ended.returncode != 0
         return ended.stderr

@@ -1,4 +1,4 @@
-"""Each process may do what its work needs and nothing else (the API server checks it in all other tests)."""
+"""Each process has only the rights that it needs. (That they are enough is tested on clusters.)"""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def verbs(chart: Rendered, process: str, group: str, resource: str) -> set[str]:
 
 
 def written(chart: Rendered, process: str) -> dict[str, set[str]]:
-    """What a process may change: resource -> verbs."""
+    """What a process may write: resource -> verbs."""
     found: dict[str, set[str]] = {}
     for rule in rules_of(chart, process):
         for resource in rule["resources"]:
@@ -36,7 +36,7 @@ def written(chart: Rendered, process: str) -> dict[str, set[str]]:
     return found
 
 
-def test_no_rule_says_everything(render: Render) -> None:
+def test_no_rule_has_a_wildcard(render: Render) -> None:
     """Case C141: rules name verbs and resources."""
     for one in render().objects:
         for rule in one.get("rules", []):
@@ -46,7 +46,7 @@ def test_no_rule_says_everything(render: Render) -> None:
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_each_process_has_an_account_with_its_own_roles_alone(chart: Rendered, process: str) -> None:
+def test_each_process_has_an_account_with_its_own_roles_only(chart: Rendered, process: str) -> None:
     name = f"fluence-{process}"
     account = {"kind": "ServiceAccount", "name": name, "namespace": "fluence-system"}
     assert chart.one("ServiceAccount", name)["metadata"]["namespace"] == "fluence-system"
@@ -96,7 +96,7 @@ def test_the_scheduler_changes_bindings_and_conditions(chart: Rendered) -> None:
 
 
 @pytest.mark.parametrize("process", ["controller", "scheduler"])
-def test_a_leader_may_hold_the_lease_that_it_is_told_to_and_no_other(chart: Rendered, process: str) -> None:
+def test_a_process_may_update_its_own_lease_and_no_other(chart: Rendered, process: str) -> None:
     arguments = chart.pod(process)["containers"][0]["args"]
     [lease] = [one.partition("=")[2] for one in arguments if one.startswith(f"--{process}-lease=")]
     names = [

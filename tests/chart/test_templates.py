@@ -1,4 +1,4 @@
-"""What `helm install` makes: the three processes, and that each can do its work with it."""
+"""The objects that `helm install` creates for the three processes."""
 
 from itertools import chain
 from typing import Any
@@ -23,7 +23,7 @@ def flags_of(pod: dict[str, Any]) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in pairs}
 
 
-def test_helm_finds_nothing_to_complain_about(helm: Helm) -> None:
+def test_helm_lint_reports_nothing(helm: Helm) -> None:
     ended = helm.run("lint", "--strict", str(CHART))
     assert ended.returncode == 0, ended.stdout
     assert "[WARNING]" not in ended.stdout
@@ -38,7 +38,7 @@ def test_every_object_has_a_name_of_this_release_and_the_common_labels(chart: Re
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_the_arguments_of_each_process_are_settings_of_it(chart: Rendered, process: str) -> None:
+def test_the_arguments_of_each_process_are_its_settings(chart: Rendered, process: str) -> None:
     pod = chart.pod(process)
     assert pod["containers"][0]["args"][0] == process
     flags = flags_of(pod)
@@ -60,7 +60,7 @@ def test_pods_meet_the_restricted_profile(chart: Rendered, process: str) -> None
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_pods_are_probed_limited_and_placed_by_the_default_scheduler(chart: Rendered, process: str) -> None:
-    """A scheduler that had to place itself would never start."""
+    """A scheduler that had to schedule its own pod would never start."""
     pod = chart.pod(process)
     [container] = pod["containers"]
     assert pod["schedulerName"] == "default-scheduler"
@@ -73,11 +73,11 @@ def test_pods_are_probed_limited_and_placed_by_the_default_scheduler(chart: Rend
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_services_put_no_variables_beside_our_settings(chart: Rendered, process: str) -> None:
+def test_services_add_no_environment_variables(chart: Rendered, process: str) -> None:
     assert chart.pod(process)["enableServiceLinks"] is False
 
 
-def test_selectors_find_the_pods_of_one_process_alone(chart: Rendered) -> None:
+def test_selectors_match_the_pods_of_one_process_only(chart: Rendered) -> None:
     for deployment in chart.of("Deployment"):
         wanted = deployment["spec"]["selector"]["matchLabels"].items()
         matching = [
@@ -98,11 +98,11 @@ def test_the_service_reaches_the_port_that_the_webhook_listens_on(chart: Rendere
     assert service["spec"]["selector"].items() <= labels.items()
 
 
-def test_the_registration_is_the_one_that_the_table_of_rules_gives() -> None:
+def test_the_registration_is_the_one_generated_from_the_table_of_rules() -> None:
     assert (CHART / "templates" / "webhook-registration.yaml").read_text() == chart_template()
 
 
-def test_the_registration_goes_through_the_service_unless_a_url_is_given(render: Render) -> None:
+def test_the_registration_uses_the_service_unless_a_url_is_given(render: Render) -> None:
     def clients(*options: str) -> list[dict[str, Any]]:
         registration = render(*options).one("MutatingWebhookConfiguration", "fluence")
         return [one["clientConfig"] for one in registration["webhooks"]]
@@ -113,15 +113,15 @@ def test_the_registration_goes_through_the_service_unless_a_url_is_given(render:
     assert all(one == {"url": url} for one in clients(f"--set=webhook.url={url}"))
 
 
-def test_no_webhook_is_registered_where_none_is_installed(render: Render) -> None:
-    """With admission policies in its place: each creation would wait for a webhook that nobody runs."""
+def test_no_webhook_is_registered_without_replicas(render: Render) -> None:
+    """With policies instead of it, each creation would wait for a webhook that does not run."""
     none, elsewhere = "--set=webhook.replicas=0", "--set=webhook.url=https://127.0.0.1:9443/mutate"
     assert not render(none).of("MutatingWebhookConfiguration")
     assert len(render(none, elsewhere).of("MutatingWebhookConfiguration")) == 1
 
 
-def test_the_webhook_never_sees_pods_of_its_own_namespace(render: Render) -> None:
-    """Case C134: else our own pods would need our webhook to be admitted."""
+def test_the_webhook_is_not_called_for_pods_of_its_own_namespace(render: Render) -> None:
+    """Case C134: otherwise our own pods could be created only while our webhook runs."""
     registration = render(namespace="elsewhere").one("MutatingWebhookConfiguration", "fluence")
     for one in registration["webhooks"]:
         [expression] = one["namespaceSelector"]["matchExpressions"]
@@ -129,7 +129,7 @@ def test_the_webhook_never_sees_pods_of_its_own_namespace(render: Render) -> Non
         assert {"elsewhere", "kube-system"} <= set(expression["values"])
 
 
-def test_a_lost_webhook_stops_nobody_unless_the_administrator_says_so(render: Render) -> None:
+def test_objects_are_created_without_the_webhook_unless_the_administrator_forbids_it(render: Render) -> None:
     """Case C135."""
 
     def policies(*options: str) -> set[str]:
@@ -140,13 +140,13 @@ def test_a_lost_webhook_stops_nobody_unless_the_administrator_says_so(render: Re
     assert policies("--set=webhook.failurePolicy=Fail") == {"Fail"}
 
 
-def test_each_process_can_be_left_to_run_elsewhere(render: Render) -> None:
+def test_each_process_can_have_no_replicas(render: Render) -> None:
     options = [f"--set={process}.replicas=0" for process in PROCESSES]
     deployments = render(*options).of("Deployment")
     assert [one["spec"]["replicas"] for one in deployments] == [0, 0, 0]
 
 
-def test_another_scheduler_name_reaches_everybody_who_must_know_it(render: Render) -> None:
+def test_another_scheduler_name_reaches_all_processes_and_the_registration(render: Render) -> None:
     rendered = render("--set=schedulerName=gangs")
     for process in PROCESSES:
         assert flags_of(rendered.pod(process))["scheduler_name"] == "gangs"
@@ -155,7 +155,7 @@ def test_another_scheduler_name_reaches_everybody_who_must_know_it(render: Rende
         assert '== "gangs"' in condition["expression"]
 
 
-def test_the_image_is_the_charts_version_unless_told_otherwise(render: Render) -> None:
+def test_the_image_tag_is_the_version_of_the_chart_by_default(render: Render) -> None:
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
 
     def images(*options: str) -> set[tuple[str, str]]:
@@ -180,7 +180,7 @@ def test_the_image_is_the_charts_version_unless_told_otherwise(render: Render) -
         ("schedulerName=default-scheduler", "schedulerName"),
     ],
 )
-def test_values_that_mean_nothing_are_refused_by_name(helm: Helm, value: str, said: str) -> None:
+def test_illegal_values_are_refused_by_name(helm: Helm, value: str, said: str) -> None:
     assert said in helm.refuses(f"--set={value}")
 
 

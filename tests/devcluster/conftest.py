@@ -1,4 +1,4 @@
-"""Clusters of these tests live in a state folder of their own, so that `down --all` harms nobody."""
+"""Clusters of these tests have a state folder of their own, so that `down --all` ends no other cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from devcluster.spec import ClusterSpec
 
 @dataclass(frozen=True)
 class CommandLine:
-    """`python -m devcluster` as a person runs it, in a state folder of its own."""
+    """`python -m devcluster` as on a command line, in a state folder of its own."""
 
     home: Path
 
@@ -49,7 +49,7 @@ class CommandLine:
 
 @pytest.fixture(scope="module")
 def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """The command line; whatever it started ends with the module."""
+    """The command line; clusters that it started end with the module."""
     if lacking := binaries.missing(ClusterSpec().kubernetes):
         pytest.fail(f"no {', '.join(lacking)} yet: run `python -m devcluster build` first")
     command_line = CommandLine(tmp_path_factory.mktemp("state"))

@@ -1,4 +1,4 @@
-"""Where the programs come from: KUBEBUILDER_ASSETS, the cache, a build; devcluster's own corners."""
+"""Where the programs come from: KUBEBUILDER_ASSETS, the cache, a build; and edge cases of devcluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def script(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Go that is slow enough to meet another build; writes down each compilation."""
+    """A fake Go that is slow enough for two builds to overlap; it logs each compilation."""
     log = tmp_path / "builds"
     script(
         tmp_path / "bin" / "go",
@@ -48,7 +48,7 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_two_builds_at_once_compile_once(fake_go: Path) -> None:
-    """Two test runs on a fresh machine: the second waits for the first and takes what it built."""
+    """Two test runs on a fresh machine: the second waits for the first and uses its result."""
     code = (
         "from devcluster.build import build; from devcluster.programs import ETCD; from sys import stderr\n"
     )
@@ -68,16 +68,16 @@ def test_two_builds_at_once_compile_once(fake_go: Path) -> None:
     assert "waiting for another build of etcd" in said
 
 
-def test_what_a_killed_build_left_behind_is_neither_used_nor_kept(fake_go: Path) -> None:
+def test_files_of_a_killed_build_are_removed_and_not_used(fake_go: Path) -> None:
     stale = ETCD.cache / ".tmp-1-etcd"
     stale.parent.mkdir(parents=True)
-    stale.write_text("half a program")
+    stale.write_text("an unfinished program")
     found = binaries.ensure("1.37", lambda _: None)
     assert found["etcd"].read_text() == "program\n"
     assert not stale.exists()
 
 
-def test_a_kubernetes_knows_its_version(fake_go: Path) -> None:
+def test_a_built_kubernetes_reports_its_version(fake_go: Path) -> None:
     """Without it the server calls itself v0.0.0-master, and helm refuses to work with it."""
     binaries.ensure("1.36", lambda _: None)
     (server,) = [line for line in fake_go.read_text().splitlines() if line.endswith("cmd/kube-apiserver")]
@@ -102,7 +102,7 @@ def test_binaries_of_kubebuilder_assets_are_used_and_only_the_rest_is_built(
     assert len(fake_go.read_text().splitlines()) == 4
 
 
-def test_another_kubernetes_in_kubebuilder_assets_is_not_mixed_in(
+def test_another_kubernetes_version_in_kubebuilder_assets_is_not_used(
     fake_go: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A controller manager must not be newer than its API server."""
@@ -121,7 +121,7 @@ def test_kubebuilder_assets_must_be_a_folder(monkeypatch: pytest.MonkeyPatch) ->
         binaries.ensure("1.37", lambda _: None)
 
 
-def test_a_build_that_fails_says_what_the_compiler_said(
+def test_a_failed_build_quotes_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_go: Path
 ) -> None:
     script(tmp_path / "bin" / "go", '[ "$1" = env ] && echo go1.30 || { echo "disk is full"; exit 1; }')
@@ -129,10 +129,10 @@ def test_a_build_that_fails_says_what_the_compiler_said(
         binaries.ensure("1.37", lambda _: None)
 
 
-def test_a_process_that_does_not_start_is_named_with_its_last_words(
+def test_a_process_that_does_not_start_is_named_and_its_log_is_quoted(
     devcluster: CommandLine, tmp_path: Path
 ) -> None:
-    """The logs stay for whoever wants to read more; the next start of that name clears them away."""
+    """The logs are kept until the next start of a cluster of that name."""
     script(tmp_path / "etcd", "echo the disk is on fire; exit 7")
     done = devcluster("up", "--name", "broken", "--no-fluence", KUBEBUILDER_ASSETS=str(tmp_path))
     assert done.returncode == 1
@@ -142,14 +142,16 @@ def test_a_process_that_does_not_start_is_named_with_its_last_words(
     assert "broken" not in devcluster("status").stdout
 
 
-def test_a_lost_race_for_a_port_is_tried_again_with_others(devcluster: CommandLine, tmp_path: Path) -> None:
+def test_a_start_that_loses_a_port_is_repeated_with_other_ports(
+    devcluster: CommandLine, tmp_path: Path
+) -> None:
     script(tmp_path / "etcd", "echo listen tcp 127.0.0.1:1: bind: address already in use; exit 1")
     done = devcluster("up", "--name", "unlucky", "--no-fluence", KUBEBUILDER_ASSETS=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.count("choosing others") == 2
 
 
-def test_ports_are_free_apart_and_not_those_of_others() -> None:
+def test_ports_are_free_and_different_from_those_of_other_clusters() -> None:
     taken = {port for port in range(10_000, 32_000) if port % 2}
     chosen = ports.choose("abcdef", taken)
     assert len(set(chosen.values())) == 6
@@ -157,13 +159,13 @@ def test_ports_are_free_apart_and_not_those_of_others() -> None:
     assert all(map(ports.is_free, chosen.values()))
 
 
-def test_the_stages_listen_to_the_annotations_that_python_writes() -> None:
+def test_the_stages_read_the_annotations_that_python_writes() -> None:
     stages = STAGES.read_text()
     for annotation in (RUN_ANNOTATION, OUTCOME_ANNOTATION, READY_ANNOTATION):
         assert f'.metadata.annotations["{annotation}"]' in stages
 
 
-def test_a_person_who_waits_is_told_every_few_seconds() -> None:
+def test_progress_is_reported_every_few_seconds() -> None:
     said: list[str] = []
     now_s = 0.0
     heartbeat = Heartbeat(said.append, now_s=lambda: now_s)

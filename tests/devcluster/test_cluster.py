@@ -1,4 +1,4 @@
-"""Issue 3, point 2: a real control plane that is quickly there and leaves nothing behind."""
+"""A real control plane that starts quickly and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from devcluster.cluster import RunningCluster
 from tests.devcluster.conftest import CommandLine
 from tests.support.world import World, world_in
 
-# One worker for all of them: they share a cluster that must not be the shared one.
+# One worker for all of them: they share a cluster, which is not the one of the other tests.
 pytestmark = pytest.mark.xdist_group("devcluster")
 
 
@@ -45,7 +45,7 @@ def ports_of(cluster: RunningCluster) -> list[int]:
 
 
 async def test_a_job_runs_to_its_end_on_fake_nodes(one: RunningCluster) -> None:
-    """The default scheduler binds its pods, and a Job's pod succeeds after a second by itself."""
+    """The default scheduler binds its pods, and the pod of a Job succeeds after a second."""
     async with world_in(one) as world:
         await world.node("a")
         await world.create(world.job("ordinary", 3, 3, scheduler=None))
@@ -65,7 +65,7 @@ async def phases(world: World) -> dict[str, str]:
 
 
 async def test_annotations_say_how_long_a_pod_runs_and_how_it_ends(one: RunningCluster) -> None:
-    """Default for a bare pod: for ever; `devcluster-run` alone: it succeeds; both: as told."""
+    """A bare pod runs for ever; with `devcluster-run` it succeeds; with both it ends as told."""
     async with world_in(one) as world:
         await world.node("a")
         await world.create(
@@ -93,7 +93,7 @@ async def test_annotations_say_how_long_a_pod_runs_and_how_it_ends(one: RunningC
         await world.wait_for(finished, what="the pod ends when its annotation is added")
 
 
-async def test_what_the_kubelet_writes_keeps_the_condition_of_the_scheduler(one: RunningCluster) -> None:
+async def test_status_writes_of_the_kubelet_keep_the_condition_of_the_scheduler(one: RunningCluster) -> None:
     async with world_in(one) as world:
         await world.node("a")
         await world.create(world.pod("p", scheduler=None, run="0s"))
@@ -122,8 +122,8 @@ async def test_a_node_is_ready_when_the_test_says_so(one: RunningCluster) -> Non
         await world.wait_for(running, what="the pod runs once the node is ready")
 
 
-async def test_a_pod_that_is_bound_while_its_node_is_born_runs(one: RunningCluster) -> None:
-    """A fake kubelet overlooks nothing that comes before it has quite begun (options in stages.yaml)."""
+async def test_a_pod_that_is_bound_while_its_node_is_created_runs(one: RunningCluster) -> None:
+    """A fake kubelet also finds pods that were bound before it started (options in stages.yaml)."""
     async with world_in(one) as world:
 
         async def born_with_pods(number: int) -> None:
@@ -141,7 +141,7 @@ async def test_a_pod_that_is_bound_while_its_node_is_born_runs(one: RunningClust
         await world.wait_for(all_run, what="every pod runs")
 
 
-async def test_a_deleted_pod_goes_away(one: RunningCluster) -> None:
+async def test_a_deleted_pod_disappears(one: RunningCluster) -> None:
     """The fake kubelet confirms the end, as a real one does."""
     async with world_in(one) as world:
         await world.node("a")
@@ -155,7 +155,7 @@ async def test_a_deleted_pod_goes_away(one: RunningCluster) -> None:
         await world.until_gone("Pod", "p")
 
 
-async def test_a_history_tells_bindings_in_their_order(one: RunningCluster) -> None:
+async def test_a_history_records_bindings_in_order(one: RunningCluster) -> None:
     async with world_in(one) as world:
         await world.node("a")
         async with world.history() as history:
@@ -169,7 +169,7 @@ async def test_a_history_tells_bindings_in_their_order(one: RunningCluster) -> N
         assert history.groups_in_order() == ["g"]
 
 
-async def test_a_wait_that_fails_shows_what_there_was_instead(one: RunningCluster) -> None:
+async def test_a_wait_that_fails_shows_the_state_of_the_namespace(one: RunningCluster) -> None:
     async with world_in(one) as world:
         await world.create(world.pod("lonely", group="g", scheduler="nobody"))
         with pytest.raises(AssertionError, match="1 members of g are bound") as failure:
@@ -177,7 +177,7 @@ async def test_a_wait_that_fails_shows_what_there_was_instead(one: RunningCluste
         assert "pod lonely node=None Pending scheduler=nobody group=g" in str(failure.value)
 
 
-async def test_the_api_server_can_be_away_and_come_back(one: RunningCluster) -> None:
+async def test_the_api_server_can_be_stopped_and_started_again(one: RunningCluster) -> None:
     """For tests of outages: the same address, the same data."""
     server = one.process("kube-apiserver")
     before = server.pid
@@ -189,7 +189,7 @@ async def test_the_api_server_can_be_away_and_come_back(one: RunningCluster) -> 
         assert len(await api.items("/api/v1/nodes", labelSelector="!devcluster/test")) == 2
 
 
-def test_a_killed_process_stays_away_until_it_is_started(
+def test_a_killed_process_stays_down_until_it_is_started(
     devcluster: CommandLine, one: RunningCluster
 ) -> None:
     scheduler = one.process("kube-scheduler")
@@ -198,7 +198,7 @@ def test_a_killed_process_stays_away_until_it_is_started(
     assert scheduler.state == "stopped"
     assert devcluster("start", "kube-scheduler", "--name", "one").returncode == 0
     assert scheduler.pid not in (None, before)
-    # With other arguments for this one run, as benchmarks need it.
+    # With other arguments for this run only, as benchmarks need it.
     scheduler.stop()
     scheduler.start("--v=3", environment={"SOME": "thing"})
     assert "--v=3" in psutil.Process(scheduler.pid).cmdline()
@@ -206,7 +206,7 @@ def test_a_killed_process_stays_away_until_it_is_started(
     assert "--v=3" not in psutil.Process(scheduler.pid).cmdline()
 
 
-def test_status_and_logs_tell_what_runs(devcluster: CommandLine, one: RunningCluster) -> None:
+def test_status_and_logs_show_what_runs(devcluster: CommandLine, one: RunningCluster) -> None:
     status = devcluster("status").stdout
     assert status.startswith("one: Kubernetes 1.37, https://127.0.0.1:")
     for row in one.status():
@@ -245,8 +245,8 @@ def test_two_clusters_run_side_by_side_and_one_ends_with_its_owner(
     assert one.kubectl("get", "--raw", "/readyz") == "ok"
 
 
-def test_nothing_outlives_the_supervisor_and_down_leaves_nothing(devcluster: CommandLine) -> None:
-    """Even kill -9 of the supervisor ends every process; the folder it leaves is recognised as dead."""
+def test_all_processes_end_with_the_supervisor_and_down_removes_everything(devcluster: CommandLine) -> None:
+    """Even kill -9 of the supervisor ends every process, and its folder is recognised as left behind."""
     three = devcluster.up("three")
     pids = pids_of(three)
     supervisor = psutil.Process(pids[0]).ppid()
@@ -282,7 +282,7 @@ def test_nothing_outlives_the_supervisor_and_down_leaves_nothing(devcluster: Com
         pytest.param(["kill", "etcd", "--name", "one", "-s", "X"], '"X" is not a signal', id="bad signal"),
     ],
 )
-def test_a_mistake_gets_one_sentence(
+def test_a_mistake_is_answered_with_one_sentence(
     devcluster: CommandLine, one: RunningCluster, arguments: list[str], sentence: str
 ) -> None:
     done = devcluster(*arguments)

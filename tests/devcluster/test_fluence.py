@@ -18,7 +18,7 @@ def test_all_three_processes_run(cluster: RunningCluster) -> None:
 
 
 @pytest.mark.parametrize("process", FLUENCE)
-async def test_each_process_is_its_own_service_account(cluster: RunningCluster, process: str) -> None:
+async def test_each_process_uses_its_own_service_account(cluster: RunningCluster, process: str) -> None:
     async with Api(cluster.process(process).kubeconfig) as api:
         review = await api.post(
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -37,21 +37,21 @@ async def test_no_process_may_read_the_secrets_of_others(cluster: RunningCluster
 
 
 async def test_a_gang_of_pods_is_bound_on_the_nodes_of_its_test(world: World) -> None:
-    """What tests/support promises: nodes of a test are for its pods, its pods for them."""
+    """Pods of a test are bound to nodes of the test, and no other pods are."""
     node = await world.node("a", cpu="3")
     async with world.history() as history:
         await world.gang("g", 3)
         await world.until_bound("g", 3)
 
-        async def told() -> bool:
+        async def recorded() -> bool:
             return len(history.bound_of("g")) == 3
 
-        await world.wait_for(told)
+        await world.wait_for(recorded)
     assert {target for _, target in history.bindings} == {node}
     assert await world.placement("g") == {"g-0": "a", "g-1": "a", "g-2": "a"}
 
 
-async def test_a_gang_that_does_not_fit_is_refused_by_all_its_pods(world: World) -> None:
+async def test_all_pods_of_a_gang_that_does_not_fit_say_so(world: World) -> None:
     await world.node("a", cpu="2")
     await world.gang("g", 3)
     message = await world.until_refused("g")

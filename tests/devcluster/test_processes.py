@@ -1,4 +1,4 @@
-"""Processes of a cluster by name, with small programs in place of large ones."""
+"""Start, stop and restart processes of a cluster by name, with small programs instead of real ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def until_restarted(processes: Processes, before: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_process_that_ends_by_itself_is_started_again_where_a_kubelet_would(
+async def test_a_process_that_ends_by_itself_is_restarted_where_a_kubelet_would_do_so(
     processes: Processes,
 ) -> None:
     processes.add(component("exec sleep 60", restart=True))
@@ -53,8 +53,8 @@ async def test_a_process_that_ends_by_itself_is_started_again_where_a_kubelet_wo
     await until_restarted(processes, before)
 
 
-async def test_a_process_that_was_killed_on_purpose_stays_away(processes: Processes) -> None:
-    """Tests look at the world without it before they start it again."""
+async def test_a_process_that_a_test_killed_stays_down(processes: Processes) -> None:
+    """Tests check what happens without it before they start it again."""
     processes.add(component("exec sleep 60", restart=True))
     await processes.start("it", ready=False)
     await processes.kill("it")
@@ -73,7 +73,7 @@ async def test_a_paused_process_counts_as_running(processes: Processes) -> None:
     await processes.kill("it", signal.SIGCONT)
 
 
-async def test_one_that_does_not_end_in_time_is_killed(processes: Processes, tmp_path: Path) -> None:
+async def test_a_process_that_does_not_end_in_time_is_killed(processes: Processes, tmp_path: Path) -> None:
     stubborn = Component(
         "it",
         ("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"),
@@ -90,14 +90,14 @@ async def test_one_that_does_not_end_in_time_is_killed(processes: Processes, tmp
     assert row["state"] == "stopped"
 
 
-async def test_one_that_ends_before_it_is_ready_is_quoted(processes: Processes) -> None:
+async def test_the_log_of_a_process_that_ends_before_it_is_ready_is_quoted(processes: Processes) -> None:
     processes.add(component("echo no configuration; exit 3"))
     with pytest.raises(ComponentFailed, match="it ended with exit code 3 before it was ready") as failure:
         await processes.start("it")
     assert str(failure.value).endswith("no configuration")
 
 
-async def test_a_taken_port_is_told_apart_from_other_failures(processes: Processes) -> None:
+async def test_a_taken_port_is_distinguished_from_other_failures(processes: Processes) -> None:
     processes.add(component("echo listen: address already in use; exit 1"))
     with pytest.raises(PortTaken):
         await processes.start("it")

@@ -1,8 +1,8 @@
-"""The cluster that all tests of one run share, whichever xdist worker they run in.
+"""The cluster that all tests of one run share, in all xdist workers.
 
-The first test that needs it starts it; it belongs to pytest's main process, so that it ends with the run
-even if that is killed. To save the few seconds of its start while working on one test, keep a
-cluster of your own and name it: FLUENCE_TEST_CLUSTER=fluence pytest tests/...
+The first test that needs it starts it. Its owner is pytest's main process, so it ends with the run even if
+that is killed. To save the few seconds of its start while you work on one test, keep a cluster of your own
+and name it: FLUENCE_TEST_CLUSTER=fluence pytest tests/...
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from devcluster.spec import ClusterSpec
 
 _MAIN: Final = "FLUENCE_TEST_MAIN_PID"
 _BORROWED: Final = "FLUENCE_TEST_CLUSTER"
-#: For pods of tests that name no nodes of their own.
+#: For pods of tests that add no nodes.
 _COMMON_NODES: Final = 2
 
 
 def this_is_the_main_process() -> None:
-    """To be called once in pytest's main process, before it starts workers: they inherit it."""
+    """Record the main process. Call this once in pytest's main process, before it starts workers."""
     os.environ[_MAIN] = str(os.getpid())
 
 
 def shared() -> RunningCluster:
-    """The shared cluster, started now if this is the first that needs it."""
+    """The shared cluster; the first caller starts it."""
     if name := os.environ.get(_BORROWED):
         return cluster.find(name)
     folder = ClusterFolder.of(_name())
@@ -47,7 +47,7 @@ def shared() -> RunningCluster:
 def start(spec: ClusterSpec) -> RunningCluster:
     """Start a cluster that ends with the test run at the latest."""
     if lacking := binaries.missing(spec.kubernetes):
-        # Minutes of compiling do not fit into the time of one test.
+        # A build takes minutes, which is longer than the timeout of a test.
         option = f" --kubernetes {spec.kubernetes}"
         raise DevclusterError(f"no {', '.join(lacking)} yet: run `python -m devcluster build{option}` first")
     return cluster.start(msgspec.structs.replace(spec, owner_pid=_main_pid()))
@@ -59,7 +59,7 @@ def own_name(suffix: str) -> str:
 
 
 def end() -> None:
-    """In the main process at the end of the run."""
+    """End the cluster. Called in the main process at the end of the run."""
     folder = ClusterFolder.of(_name())
     if folder.path.exists():
         cluster.take_down(folder)

@@ -1,4 +1,4 @@
-"""Say what is in a test's namespace, for the message of a test that failed."""
+"""Describe a test's namespace, for the message of a test that failed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A scripted API server for faults only: it says what a test tells it to, over real HTTP on loopback.
+"""A scripted API server for faults only: it sends the answers that a test gives it, over HTTP on loopback.
 
-What Kubernetes does is tested on the real control plane; this is for what it does once a year.
+Ordinary behaviour is tested on the real control plane; this server is for rare faults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Script = Callable[[web.Request], Any]
 
 
 def pod(name: str, version: int, *, uid: str = "", **labels: str) -> dict[str, Any]:
-    """A pod as small as it can be."""
+    """The smallest possible pod."""
     return {
         "metadata": {
             "name": name,
@@ -40,22 +40,22 @@ def event(kind: str, thing: dict[str, Any]) -> bytes:
 
 
 def gone() -> bytes:
-    """The line by which a server says that a version is too old."""
+    """The watch event for a version that is too old."""
     return event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 
 
 def bookmark(version: int) -> bytes:
-    """A line that only moves the version on."""
+    """A watch event that only raises the version."""
     return event("BOOKMARK", {"metadata": {"name": "", "resourceVersion": str(version)}})
 
 
 class FakeApi:
-    """Lists answer with `items`; each watch plays the next script of lines, then stays open or ends."""
+    """Lists are answered with `items`; each watch sends the next script of lines, then stays open or ends."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
         self.version = 10
-        #: What there is once the next list has been answered: (items, version).
+        #: The state after the next list has been answered: (items, version).
         self.later: deque[tuple[list[Any], int]] = deque()
         self.watches: deque[list[bytes] | web.Response] = deque()
         self.hold_open = True
@@ -65,7 +65,7 @@ class FakeApi:
         self.url = ""
 
     def count(self, what: str) -> int:
-        """How many requests of a kind came: "LIST", "WATCH" or "METHOD path"."""
+        """How many requests of a kind arrived: "LIST", "WATCH" or "METHOD path"."""
         return sum(1 for name, *_ in self.requests if name == what)
 
     def script(self, method: str, path: str, answer: Script) -> None:
@@ -73,7 +73,7 @@ class FakeApi:
         self.scripts[(method, path)] = answer
 
     async def until(self, condition: Callable[[], bool], deadline_s: float = 10.0) -> None:
-        """Wait until `condition` holds; it is looked at after every request and a few times a second."""
+        """Wait until `condition` holds; it is checked after every request and a few times a second."""
         async with asyncio.timeout(deadline_s):
             while not condition():
                 await asyncio.sleep(0.01)
@@ -114,7 +114,7 @@ class FakeApi:
 
 
 class Answering(Protocol):
-    """What answers the requests of a fake server."""
+    """The request handler of a fake server."""
 
     url: str
 

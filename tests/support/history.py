@@ -24,7 +24,7 @@ class History:
     @classmethod
     @contextlib.asynccontextmanager
     async def of(cls, api: Api, path: str) -> AsyncIterator[History]:
-        """Watch the collection for as long as the block lasts."""
+        """Watch the collection until the block ends."""
         history = cls()
         version = (await api.get(path))["metadata"]["resourceVersion"]
         task = asyncio.create_task(history._follow(api, path, version))
@@ -48,7 +48,7 @@ class History:
             self.bindings.append((name, node))
 
     def bound_of(self, group: str) -> list[str]:
-        """The members of a group that ever got a node, in that order."""
+        """The members of a group that ever got a node, in the order of their bindings."""
         return [pod for pod, _ in self.bindings if self._groups[pod] == group]
 
     def groups_in_order(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Objects of Kubernetes for tests, as plain dictionaries: pods, pod templates, workloads, groups.
 
-Owns: what they look like. Does not own: sending them anywhere (`world`). `here` is the namespace of the
-test, which is also the value of the label and taint of the nodes that belong to it: nodes are
-cluster-wide, so pods of one test are kept off those of the others by selector and taint.
+Owns: their content. Does not own: sending them to the API server (`world`). `here` is the namespace of the
+test. It is also the value of the label and taint of the test's nodes: nodes are cluster-wide, so selector and
+taint keep the pods of one test off the nodes of another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pod_spec(
 ) -> Object:
     """A pod's specification, tied to the nodes of the test.
 
-    `more` are further fields; nodeSelector and tolerations are joined with those of the test.
+    `more` holds additional fields; nodeSelector and tolerations are merged with those of the test.
     """
     asked = {"cpu": cpu, "memory": memory, **(requests or {})}
     resources: Object = {"requests": {key: value for key, value in asked.items() if value is not None}}
@@ -114,7 +114,7 @@ def job(
 def replicated(
     here: str, kind: str, name: str, replicas: int, *, of: Mapping[str, Any] | None = None, **more: Any
 ) -> Object:
-    """A Deployment, ReplicaSet or StatefulSet; `of` are further fields of its specification."""
+    """A Deployment, ReplicaSet or StatefulSet; `of` holds additional fields of its specification."""
     body = template(here, **{**more, "labels": {"app": name, **(more.get("labels") or {})}})
     # The only policy that these kinds accept.
     body["spec"]["restartPolicy"] = "Always"
@@ -129,7 +129,7 @@ def replicated(
 
 
 def pod_group(name: str, min_member: int, **spec: Any) -> Object:
-    """A PodGroup made by hand, hence never changed or deleted by our controller."""
+    """A PodGroup made by a user; the controller never changes its spec or deletes it."""
     return {
         "apiVersion": POD_GROUP_API_VERSION,
         "kind": "PodGroup",

@@ -1,11 +1,11 @@
-"""A test's own corner of a cluster: its namespace, its nodes, what it makes, and what it waits for.
+"""A test's part of a cluster: its namespace and nodes, the objects that it creates, and what it waits for.
 
     async def test_a_gang_is_bound_whole(world):
         await world.node("a", cpu="4")
         await world.gang("g", 3)
         await world.until_bound("g", 3)
 
-Owns: making and observing objects as an administrator. Does not own: what they look like (`objects`).
+Owns: creating and observing objects as an administrator. Does not own: their content (`objects`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.history import History
 
 T = TypeVar("T")
 
-#: "soon" of the cases, with room for a machine that is busy with other tests.
+#: "Soon" on a machine that is busy with other tests.
 SOON_S: Final = 30.0
 _POLL_S: Final = 0.1
 _SETUP_S: Final = 30.0
@@ -100,7 +100,7 @@ class World:
         return f"{self.namespace}-{name}"
 
     async def until_ready(self, name: str) -> None:
-        """Wait until a node is Ready and rid of the taint that each new one gets."""
+        """Wait until a node is Ready and no longer has the taint of new nodes."""
 
         async def usable() -> bool:
             node = await self.api.get(self._node(name))
@@ -111,7 +111,7 @@ class World:
         await self.wait_for(usable, what=f"node {name} becomes usable")
 
     async def set_ready(self, name: str, ready: bool) -> None:
-        """Let the fake kubelet of a node come or go (status Unknown is set by `patch_node_status`)."""
+        """Let the fake kubelet of a node start or stop (status Unknown is set by `patch_node_status`)."""
         value = "true" if ready else "false"
         await self.patch_node(name, {"metadata": {"annotations": {READY_ANNOTATION: value}}})
         if ready:
@@ -128,7 +128,7 @@ class World:
         return await self.api.patch(f"{self._node(name)}/status", {"status": status}, "strategic")
 
     async def delete_node(self, name: str) -> None:
-        """Take a node away at once."""
+        """Delete a node."""
         await self.api.delete(self._node(name))
 
     def _node(self, name: str) -> str:
@@ -149,11 +149,11 @@ class World:
         return objects.replicated(self.namespace, kind, name, replicas, **more)
 
     async def create(self, *wanted: Object) -> list[Object]:
-        """Create objects in their order; as the API server stored them."""
+        """Create objects in this order; returns them as the API server stored them."""
         return [await self.api.post(self.path(body["kind"], api=body["apiVersion"]), body) for body in wanted]
 
     async def gang(self, name: str, size: int, *, count: int | None = None, **more: Any) -> list[str]:
-        """Make `count` (or `size`) pods with both labels; their names. The controller makes the PodGroup."""
+        """Create `count` (or `size`) pods with both labels, and return their names."""
         pods = [
             self.pod(f"{name}-{number}", group=name, size=size, **more)
             for number in range(size if count is None else count)
@@ -162,12 +162,12 @@ class World:
         return [pod["metadata"]["name"] for pod in pods]
 
     async def create_pod_group(self, name: str, min_member: int, **spec: Any) -> Object:
-        """Make a PodGroup by hand."""
+        """Create a PodGroup as a user."""
         (made,) = await self.create(objects.pod_group(name, min_member, **spec))
         return made
 
     async def delete(self, kind: str, name: str, **options: Any) -> None:
-        """Delete one object; a pod goes as soon as its fake kubelet has seen it."""
+        """Delete one object; a pod disappears once its fake kubelet has confirmed it."""
         await self.api.delete(self.path(kind, name), **options)
 
     async def patch(self, kind: str, name: str, body: Any, *, patch: str = "merge", sub: str = "") -> Object:
@@ -175,7 +175,7 @@ class World:
         return await self.api.patch(self.path(kind, name) + (f"/{sub}" if sub else ""), body, patch)
 
     async def finish(self, pod: str, outcome: Outcome = "succeed") -> None:
-        """Let a running pod end now."""
+        """End a running pod now."""
         annotations = run_annotations("0s", outcome)
         await self.patch("Pod", pod, {"metadata": {"annotations": annotations}})
 
@@ -253,7 +253,7 @@ class World:
         deadline_s: float = SOON_S,
         what: str = "the condition holds",
     ) -> T:
-        """Ask until the answer is true, and return it; else fail and show what there is instead."""
+        """Poll until the answer is true, and return it; fail and describe the namespace at the deadline."""
         end_s = time.monotonic() + deadline_s
         while True:
             if answer := await condition():
@@ -306,7 +306,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def history(self) -> AsyncIterator[History]:
-        """Everything that happens to the test's pods meanwhile, from a watch."""
+        """Record all events of the test's pods in the block, from a watch."""
         async with History.of(self.api, self.path("Pod")) as history:
             yield history
 
@@ -344,10 +344,10 @@ async def _until_pods_may_be_made(world: World) -> None:
 
 
 async def _clear(api: Api, namespace: str) -> None:
-    """Order matters: once the namespace is going no controller makes pods in it any more."""
+    """Remove the namespace, then the nodes: no controller creates pods in a namespace that is going."""
     path = f"/api/v1/namespaces/{namespace}"
     with contextlib.suppress(ApiFailure):
         await api.delete(path)
-        # By force: the fake kubelets of these pods go with their nodes.
+        # With force: the fake kubelets of these pods are removed together with their nodes.
         await api.delete_collection(f"{path}/pods", gracePeriodSeconds=0)
     await api.delete_collection("/api/v1/nodes", f"{objects.TEST_KEY}={namespace}")

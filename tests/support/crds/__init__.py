@@ -1,7 +1,7 @@
-"""Minimal CRDs of our own for every custom kind of the table of rules: they keep whatever they are given.
+"""Minimal CRDs for every custom kind of the table of rules; they accept and keep all fields.
 
-What the operators' real CRDs check or fill in is not ours to test; that the API server asks about these
-kinds, stores what we patch and lets no wildcard of a condition fail, is.
+Validation and defaults of the operators' real CRDs are not tested. Tested is that the API server calls the
+webhook for these kinds, stores the patch, and evaluates every condition.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _is_served(api: Api, path: str) -> bool:
     try:
         return await api.find(path) is not None
     except ApiFailure as error:
-        # Its storage is being set up.
+        # The API server is still setting up its storage.
         if error.status in (429, 503):
             return False
         raise
