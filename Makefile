@@ -1,5 +1,5 @@
-# Everything starts here: `make demo` to see it work, `make test` to prove it. Python 3.11 and make are all
-# that a machine must have; the rest goes into .venv/ and, built from source once, into ~/.cache/fluence.
+# `make demo` shows Fluence at work, `make test` runs all tests. A machine needs only Python 3.11 and make. Everything
+# else is installed into .venv/ or built from source once into ~/.cache/fluence.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,7 +9,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Made last, so that an interrupted installation begins again.
+# Created last, so that an interrupted installation is repeated.
 INSTALLED := .venv/.installed
 
 .PHONY: help demo cluster cluster-down test check format bench requirements venv clean
@@ -20,35 +20,35 @@ help: ## This list.
 	  | while IFS='|' read -r target words; do printf '  make %-14s %s\n' "$$target" "$$words"; done
 	@echo; echo 'Options: PYTHON=python3.12 (which Python), KEEP=1 (demo), ARGS="..." (test, cluster, bench).'
 
-demo: $(INSTALLED) ## Start a real control plane, run gangs on it, show what happens. KEEP=1 leaves it up.
+demo: $(INSTALLED) ## Start a real control plane, run gangs on it, show what happens. KEEP=1 keeps it running.
 	@$(BIN)/python -m devcluster.demo
 
-cluster: $(INSTALLED) ## Start a control plane with Fluence in it; the last line is its kubeconfig.
+cluster: $(INSTALLED) ## Start a control plane with Fluence in it; the last line printed is its kubeconfig.
 	@$(BIN)/python -m devcluster up $(ARGS)
 
-cluster-down: $(INSTALLED) ## End it again.
+cluster-down: $(INSTALLED) ## End that control plane.
 	@$(BIN)/python -m devcluster down
 
-test: $(INSTALLED) ## Run every test, those of behaviour on a real control plane.
+test: $(INSTALLED) ## Run every test; tests of behaviour run on a real control plane.
 	@$(BIN)/python -m devcluster build
 	@$(BIN)/python -m devcluster build --kubernetes 1.36
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-check: $(INSTALLED) ## Lint, format, arrows between packages, types: fastest to fail first.
+check: $(INSTALLED) ## Check lint, format, imports between packages, and types.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-format: $(INSTALLED) ## Put the code into the one format.
+format: $(INSTALLED) ## Format the code.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(INSTALLED) ## Measure binding, matching and memory beside kube-scheduler's own gangs.
+bench: $(INSTALLED) ## Measure binding, matching and memory, and compare with kube-scheduler's gangs.
 	@$(BIN)/python -m devcluster build
 	@$(BIN)/python -m bench $(ARGS)
 
-# uv.lock itself records addresses of registries, which are nobody else's business.
+# uv.lock records addresses of registries, so it is not committed.
 requirements: $(INSTALLED) ## Pin the newest versions that pyproject.toml allows, with hashes.
 	@$(BIN)/python -m pip install --quiet uv
 	@rm -rf build/requirements && mkdir -p build/requirements && cp pyproject.toml README.md LICENSE build/requirements
@@ -60,7 +60,7 @@ requirements: $(INSTALLED) ## Pin the newest versions that pyproject.toml allows
 
 venv: $(INSTALLED) ## Only install everything into .venv.
 
-clean: ## Remove what was made in this folder (not what is in ~/.cache/fluence).
+clean: ## Remove what was built in this folder (not ~/.cache/fluence).
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): requirements/dev.txt pyproject.toml

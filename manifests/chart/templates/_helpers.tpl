@@ -56,14 +56,14 @@ spec:
         app.kubernetes.io/component: {{ .process }}
       {{- if $rules }}
       annotations:
-        # Rules are read at start: new ones are new pods.
+        # Rules are read at start, so a change of them must restart the pods.
         checksum/rules: {{ .root.Values.webhook.extraRules | sha256sum }}
       {{- end }}
     spec:
       serviceAccountName: {{ include "fluence.process" . }}
-      # A scheduler must not have to wait for itself.
+      # A scheduler cannot schedule its own pod.
       schedulerName: default-scheduler
-      # Service links would put variables like FLUENCE_WEBHOOK_PORT beside our settings.
+      # Service links would add variables such as FLUENCE_WEBHOOK_PORT, which look like our settings.
       enableServiceLinks: false
       terminationGracePeriodSeconds: 30
       securityContext:
@@ -123,7 +123,7 @@ spec:
             - {name: rules, mountPath: /etc/fluence, readOnly: true}
             {{- end }}
       volumes:
-        # Python reads certificates from files only; they pass through here and stay in memory.
+        # Python reads certificates from files only. They are written here for a moment, in memory.
         - name: tmp
           emptyDir: {medium: Memory, sizeLimit: 16Mi}
         {{- if $rules }}
@@ -198,7 +198,7 @@ metadata:
   labels:
     {{- include "fluence.labels" .root | nindent 4 }}
 rules:
-  # Create cannot be limited to a name: the API server does not know it yet when it decides.
+  # The right to create cannot be limited to a name: the API server does not know the name when it checks it.
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     verbs: [create]
