@@ -81,7 +81,7 @@ def _requirements(found: Sequence[api.Requirement] | None) -> tuple[Requirement,
 
 
 def constraints_of(spec: api.PodSpec) -> NodeConstraints:
-    """Which nodes the pod may use at all (rules A1 to A5, T1 to T4)."""
+    """Which nodes the pod may use at all (rules NA1 to NA5, T1 to T4)."""
     required: tuple[SelectorTerm, ...] | None = None
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is not None:

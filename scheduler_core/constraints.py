@@ -1,7 +1,7 @@
-"""What a pod demands of its node, as hashable values; and `Shape`, what makes members alike.
+"""What a pod requires of its node, as hashable values, and `Shape`: members of one shape are interchangeable.
 
-Owns: taints and tolerations (T1 to T4), label requirements (A3), terms (A2, A4), shapes. Does not own: which
-nodes of a cluster meet them (`eligibility`), or how they are read from a pod (the scheduler's decoder).
+Owns: taints and tolerations (T1 to T4), label requirements (NA3), terms (NA2, NA4), shapes. Does not own:
+which nodes of a cluster match them (`eligibility`), or how they are read from a pod (`scheduler.decode`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def parse_int64(text: str) -> int | None:
-    """A base-10 int64 as Go reads it, or None (rule A3)."""
+    """A base-10 int64 as Go reads it, or None (rule NA3)."""
     found = _INTEGER.fullmatch(text)
     if found is None:
         return None
-    # Without the leading zeros: Python refuses to read numbers of more than 4,300 digits.
+    # Without leading zeros: Python refuses to parse numbers of more than 4,300 digits.
     value = int(found[1] + found[2])
     return value if value in _INT64 else None
 
@@ -41,7 +41,7 @@ class Taint:
 
     @property
     def blocks(self) -> bool:
-        """Whether it keeps pods away; PreferNoSchedule only scores (rule T1)."""
+        """Whether it excludes pods; PreferNoSchedule only affects the score (rule T1)."""
         return self.effect in BLOCKING_EFFECTS
 
 
@@ -55,7 +55,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Rules T2 and T3: Lt and Gt are off in Kubernetes, so they never tolerate."""
+        """Rules T2 and T3. Lt and Gt are off in Kubernetes, so they tolerate nothing."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -67,7 +67,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One expression of a selector: In, NotIn, Exists, DoesNotExist, Gt, Lt (rule A3)."""
+    """One expression of a selector: In, NotIn, Exists, DoesNotExist, Gt, Lt (rule NA3)."""
 
     key: str
     operator: str
@@ -87,7 +87,7 @@ class Requirement:
             case "Gt" | "Lt":
                 return self._compares(value)
             case _:
-                return False  # unparsable: a term that does not parse matches nothing (rule A5)
+                return False  # a term that cannot be parsed matches nothing (rule NA5)
 
     def _compares(self, value: str | None) -> bool:
         if value is None or len(self.values) != 1:
@@ -100,7 +100,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class SelectorTerm:
-    """One nodeSelectorTerm: expressions and fields are ANDed; an empty one matches nothing (A2)."""
+    """One nodeSelectorTerm: expressions and fields are ANDed; an empty one matches nothing (NA2)."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -110,7 +110,7 @@ class SelectorTerm:
 class NodeConstraints:
     """Everything that decides whether a node may be used at all, apart from room.
 
-    `required` is None without required node affinity; an empty tuple matches no node (rule A2).
+    `required` is None without required node affinity; an empty tuple matches no node (rule NA2).
     """
 
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -120,9 +120,9 @@ class NodeConstraints:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one member asks for and demands. Members with an equal shape are alike to the matcher.
+    """What one member requests and requires. Members with equal shapes are interchangeable for the matcher.
 
-    `unsupported` names the hard rules that it carries and that Fluence does not honour yet.
+    `unsupported` names the hard rules of the pod that Fluence does not honour yet.
     """
 
     requests: Requests
@@ -136,15 +136,15 @@ class Shape:
 
 @functools.lru_cache(maxsize=8192)
 def shape(requests: Requests, constraints: NodeConstraints, unsupported: tuple[str, ...] = ()) -> Shape:
-    """The one Shape object for these values: alike members then share it, which keeps matching fast."""
+    """The one Shape object for these values. Equal members share it, which keeps matching fast."""
     return Shape(requests, constraints, unsupported)
 
 
 @dataclass(frozen=True, slots=True)
 class Repulsion:
-    """One required anti-affinity term of a pod that is already placed (rule IA4: it acts both ways).
+    """One required anti-affinity term of a placed pod, which also keeps new pods away (rule IA4).
 
-    `namespaces` None means all. `selector` None matches nothing and () everything (rule IA5).
+    `namespaces` None means all. `selector` None matches nothing, and () matches everything (rule IA5).
     """
 
     topology_key: str
@@ -152,11 +152,11 @@ class Repulsion:
     selector: tuple[Requirement, ...] | None
 
     def sees(self, namespace: str) -> bool:
-        """Whether pods of this namespace are within its scope."""
+        """Whether the term applies to pods of this namespace."""
         return self.namespaces is None or namespace in self.namespaces
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in a namespace that it sees, is kept away."""
+        """Whether a pod with these labels, in a namespace of the term, is kept away."""
         if self.selector is None:
             return False
         return all(one.admits(labels.get(one.key)) for one in self.selector)

@@ -1,10 +1,10 @@
-"""Which nodes a pod may use at all, room aside: selectors, node affinity, taints, cordons, deletion.
+"""Which nodes a pod may use, apart from room: selectors, node affinity, taints, cordons, deletion.
 
-Owns: rules A1 to A5 and T1 to T7 over all nodes at once, and how many nodes each of them excludes. Does not
+Owns: rules NA1 to NA5 and T1 to T7 for all nodes at once, and how many nodes each of them excludes. Does not
 own: room (`packing`), or what one requirement or toleration means (`constraints`).
 
-Every rule is evaluated once for each distinct label value or taint set, then spread over the nodes by one
-array lookup; and the answer is kept until a node's labels, taints or readiness change.
+Every rule is evaluated once for each distinct label value or taint set, and the result is mapped to the nodes
+by one array lookup. An answer is kept until labels, taints or readiness of a node change.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from scheduler_core.constraints import (
 )
 from scheduler_core.nodes import CORDONED, NETWORK_UNAVAILABLE, NO_ID, NOT_READY, Mask, NodeTable
 
-#: How many constraints' masks are kept; a cluster's gangs share a few, and a mask is a byte for each node.
+#: How many masks are kept. The gangs of a cluster share a few constraints; a mask has one byte for each node.
 _KEPT: Final = 256
 
-# Why a node is excluded, as said of one node; `reasons` makes the plural.
+# Why a node is excluded, in the singular; `reasons` makes the plural.
 DELETING: Final = "is being deleted"
 MISMATCH: Final = "does not match the node selector or affinity"
 _SPOKEN: Final = {
@@ -42,14 +42,14 @@ _SPOKEN: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Eligibility:
-    """The nodes that may be used (one bit for each column), and how many are excluded by what."""
+    """The nodes that may be used (a boolean for each column), and how many are excluded for which reason."""
 
     mask: Mask
     count: int
     excluded: tuple[tuple[str, int], ...]
 
     def without(self, closed: Mask, reason: str) -> Eligibility:
-        """The same without the nodes that a rule closes; `reason` is said of one node ("is cordoned")."""
+        """The same without the nodes that a rule closes; `reason` is in the singular ("is cordoned")."""
         lost = int(np.count_nonzero(self.mask & closed))
         if lost == 0:
             return self
@@ -58,14 +58,14 @@ class Eligibility:
 
 
 class EligibilityCache:
-    """Answers for the constraints seen lately, true for the table that was asked about last."""
+    """Answers for recent constraints, valid for the last table that was passed."""
 
     def __init__(self) -> None:
         self._version = -1
         self._known: dict[NodeConstraints, Eligibility] = {}
 
     def of(self, table: NodeTable, constraints: NodeConstraints) -> Eligibility:
-        """Which nodes of `table` admit a pod with these constraints."""
+        """Which nodes of `table` a pod with these constraints may use."""
         if self._version != table.version:
             self._known.clear()
             self._version = table.version
@@ -78,7 +78,7 @@ class EligibilityCache:
 
 
 def evaluate(table: NodeTable, constraints: NodeConstraints) -> Eligibility:
-    """Which nodes admit a pod with these constraints. Each excluded node is counted by one reason."""
+    """Which nodes a pod with these constraints may use. Each excluded node is counted for one reason."""
     width = table.used_width
     there = table.present[:width]
     deleting = table.deleting[:width]
@@ -118,7 +118,7 @@ def _tolerated(
 ) -> tuple[Mask, list[tuple[str, int]]]:
     """Nodes whose blocking taints are all tolerated; and counts by the first taint that is not."""
     ids = table.taint_ids[: table.used_width]
-    # One place more than there are sets: NO_ID (-1) looks up the last one, which is True and unused.
+    # One element more than there are sets: NO_ID (-1) looks up the last one, which stays True.
     passes = np.ones(len(table.taint_sets.values) + 1, dtype=np.bool_)
     refusing: dict[int, Taint] = {}
     for number, taints in enumerate(table.taint_sets.values):
@@ -140,7 +140,7 @@ def _spoken(taint: Taint) -> str:
 
 
 def _any_term(table: NodeTable, terms: tuple[SelectorTerm, ...]) -> Mask:
-    """Terms are ORed; none, or only empty ones, match nothing (rule A2)."""
+    """Terms are ORed. No terms, or only empty ones, match nothing (rule NA2)."""
     mask = np.zeros(table.used_width, dtype=np.bool_)
     for term in terms:
         if not term.expressions and not term.fields:
@@ -155,7 +155,7 @@ def _any_term(table: NodeTable, terms: tuple[SelectorTerm, ...]) -> Mask:
 
 
 def _meets(table: NodeTable, requirement: Requirement) -> Mask:
-    """Decide each distinct value of the label once, then look the answer up for each node."""
+    """Evaluate each distinct value of the label once, then look up the result for each node."""
     width = table.used_width
     label = table.labels.get(requirement.key)
     if label is None:
@@ -164,7 +164,7 @@ def _meets(table: NodeTable, requirement: Requirement) -> Mask:
     answers = np.zeros(len(values) + 1, dtype=np.bool_)
     answers[NO_ID] = requirement.admits(None)
     if requirement.operator == "In":
-        # The usual one, and on labels such as the host's name there are as many values as nodes.
+        # The usual operator. Labels such as the host name have as many values as there are nodes.
         known = [label.interner.ids.get(value) for value in requirement.values]
         answers[[number for number in known if number is not None]] = True
     else:
@@ -173,7 +173,7 @@ def _meets(table: NodeTable, requirement: Requirement) -> Mask:
 
 
 def _is_named(table: NodeTable, requirement: Requirement) -> Mask:
-    """matchFields: only metadata.name, In or NotIn, exactly one value (rule A4); else no match."""
+    """matchFields: only metadata.name, In or NotIn, exactly one value (rule NA4); otherwise no match."""
     parses = requirement.operator in ("In", "NotIn") and len(requirement.values) == 1
     if requirement.key != "metadata.name" or not parses:
         return np.zeros(table.used_width, dtype=np.bool_)
@@ -186,7 +186,7 @@ def _is_named(table: NodeTable, requirement: Requirement) -> Mask:
 
 
 def _ordered(excluded: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    """Most nodes first, then by text, so that the same state gives the same sentence."""
+    """Largest count first, then by text, so that the same state gives the same message."""
     merged: Counter[str] = Counter()
     for reason, nodes in excluded:
         merged[reason] += nodes

@@ -2,8 +2,8 @@
 
 Owns: the search. Does not own: when it is worth it (`search`), or what a node takes (`limits`).
 
-Two cuts keep it small: of nodes that are alike at the start of a part, a later one never takes more than the
-one before it; and a state that failed once is not entered again.
+Two rules keep it small. Of nodes that are equal at the start of a part, a later one never takes more than the
+one before it. A state that failed once is not searched again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from scheduler_core.limits import Fill, Part, Room
 from scheduler_core.view import Amounts
 
-#: The search looks at no more parts x nodes than this (it recurses that deep), nor takes more steps.
+#: Limits of the search: parts x nodes (which is also the depth of the recursion), and steps.
 MAX_CELLS: Final = 256
 MAX_PARTS: Final = 64
 MAX_STEPS: Final = 5_000
 
 
 class _OutOfStepsError(Exception):
-    """The budget of the search is spent."""
+    """The search has used all its steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One part of the search: slots of each node, their sum beyond it, and if it is like the one before."""
+    """One part: slots of each node, their sum over later nodes, and whether the previous node is equal."""
 
     part: int
     slots: list[int]
@@ -39,7 +39,7 @@ class _Level:
 
 
 class ExactSearch:
-    """A search over `parts`, most demanding first, on the columns that take any of them."""
+    """A search over `parts`, the most demanding first, on the columns that take any member."""
 
     def __init__(self, room: Room, parts: Sequence[Part], columns: list[int], order: list[int]) -> None:
         self._start = room
@@ -50,28 +50,28 @@ class ExactSearch:
         self._failed: set[tuple[object, ...]] = set()
         self._taken: list[list[int]] = []
         self._steps = 0
-        #: Whether the last search ended at its budget: a "no" is then not proven.
+        #: Whether the last search ended at its step limit. Then a negative answer is not proven.
         self.exhausted = False
 
     @classmethod
     def over(
         cls, room: Room, parts: Sequence[Part], alone: Sequence[Amounts], shares: Sequence[float]
     ) -> ExactSearch | None:
-        """The search over these parts, or None where it would not end within reason."""
+        """The search over these parts, or None if it would be too large."""
         columns = np.flatnonzero(np.logical_or.reduce([slots > 0 for slots in alone])).tolist()
         if len(parts) > MAX_PARTS or len(columns) * len(parts) > MAX_CELLS:
             return None
         order = sorted(range(len(parts)), key=lambda index: (-shares[index], index))
-        # Nodes that are alike stand side by side, so that the first cut sees them.
+        # Equal nodes are neighbours, as the first rule needs.
         columns.sort(key=lambda column: (*(int(alone[index][column]) for index in order), column))
         return cls(room, parts, columns, order)
 
     def fills(self, target: int) -> tuple[Fill, ...] | None:
-        """A plan with at least `target` members, or None; `exhausted` tells whether that is proven."""
+        """A plan with at least `target` members, or None. None is a proof unless `exhausted` is set."""
         self._room = self._start.copy()
         self._taken = [[0] * len(self._columns) for _ in self._parts]
         self._steps, self.exhausted = 0, False
-        # What failed with other numbers to spare says nothing here.
+        # States that failed with other values of `spare` may succeed with this one.
         self._failed.clear()
         try:
             found = self._part(0, sum(part.size for part in self._parts) - target)
@@ -90,7 +90,7 @@ class ExactSearch:
         return tuple(fills[index] for index in range(len(fills)))
 
     def _part(self, part: int, spare: int) -> bool:
-        """Place this part and the ones after it, leaving out `spare` members at most."""
+        """Place this part and the following ones, leaving out at most `spare` members."""
         if part == len(self._parts):
             return True
         states = [self._state(node) for node in range(len(self._columns))]
@@ -119,7 +119,7 @@ class ExactSearch:
         return _Level(part, slots, beyond[::-1], same)
 
     def _node(self, level: _Level, node: int, left: int, spare: int) -> bool:
-        """Decide how many of the `left` members of this part go to this node, most first."""
+        """Try how many of the `left` members of this part go to this node, the largest number first."""
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise _OutOfStepsError
@@ -138,7 +138,7 @@ class ExactSearch:
         return False
 
     def _shortage(self, first: int) -> int:
-        """How many members of the parts from here on have no room even if each part were alone."""
+        """How many members of this and the following parts have no room, even if each part were alone."""
         short = 0
         for part in range(first, len(self._parts)):
             room = sum(self._slots(part, node) for node in range(len(self._columns)))

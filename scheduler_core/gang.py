@@ -1,4 +1,4 @@
-"""What goes into a match and what comes out when it succeeds."""
+"""Input of a match, and its result if it succeeds."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Member(NamedTuple):
 class Gang:
     """The members of one group that wait for a node.
 
-    `needed` is how many must be placed now or none is: max(0, minMember - already bound, running or
-    succeeded), rule A5. `counted` is the number of those already there, for the message alone.
-    The order of `members` decides who goes first where not all fit.
+    `needed` is how many must be placed now, or none: minMember less the members that are bound, running or
+    succeeded, at least 0 (rule A5). `counted` is the number of those members, for the message only.
+    If not all fit, earlier `members` come first.
     """
 
     key: str
@@ -33,9 +33,9 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which node each placed member goes to, by pod uid. Members that are not in it go on waiting.
+    """The node of each placed member, by pod uid. Members that are not in it continue to wait.
 
-    `node_uids` are the uids of the nodes in use, by name: a node that is made anew under its name is another.
+    `node_uids` are the uids of these nodes, by name: a node that is created again under its name is another.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""What makes pods alike to the matcher: namespace, labels, shape, and the pods that they keep away.
+"""What the matcher knows of a pod: namespace, labels, shape, and the pods that it keeps away.
 
 Owns: the interned value. Does not own: how it is read from a pod (the scheduler's decoder).
 """
@@ -16,7 +16,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodKind:
-    """A kind of pod. Alike pods share one object, so that a comparison is a comparison of identities.
+    """A kind of pod. Equal pods share one object, so kinds are compared by identity.
 
     `labels` are sorted by key. `repulsions` are the pod's own required anti-affinity terms.
     """

@@ -1,8 +1,8 @@
-"""The cluster as whole numbers, kept up to date: what nodes have, and what each pod on them takes.
+"""The cluster in whole numbers, kept up to date: what nodes have, and what each pod on them uses.
 
-Owns: one int64 array (resource, column) of what is allocatable and one of what is used; who is placed where,
-by pod uid; assume, hold and their undo. Does not own: which pods count (S5 and R13: the caller puts pods with
-a node that have not ended, and removes them when they have), or where a gang goes (`match`, on a `view`).
+Owns: one int64 array (resource, column) of what is allocatable and one of what is used; which pod is placed
+where, by uid; assume, hold and their undo. Does not own: which pods count (S5 and R13: the caller puts pods
+that have a node and have not ended, and removes them later), or where a gang goes (`match`, on a `view`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FIRST_ROWS: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 class Ledger:
-    """What every node has and what every pod on it takes.
+    """What every node has and what every pod on it uses.
 
-    A pod is counted once, by its uid. Sums are kept as Python's own whole numbers for each node and written
-    into the array from there, so that no absurd request can make a column overflow.
+    A pod is counted once, by its uid. The sums of each node are Python integers, which are then written into
+    the array, so that an absurdly large request cannot make a column overflow.
     """
 
     def __init__(self, width: int = 64) -> None:
-        #: Rises whenever room or eligibility may have grown: refused gangs are worth another try then.
+        #: Rises whenever room or eligibility may have grown. Refused gangs can then be tried again.
         self.room_version = 0
         self._table = NodeTable(max(1, width))
         self._eligibility = EligibilityCache()
@@ -42,21 +42,21 @@ class Ledger:
         self._allocatable: Amounts = np.zeros((len(_FIRST_ROWS), self._table.width), dtype=np.int64)
         self._used: Amounts = np.zeros_like(self._allocatable)
         self._placed: dict[str, Placed] = {}
-        #: Sums by node and resource, also for nodes that are not known (yet, or any more).
+        #: Sums by node and resource, also for nodes that are not known yet or were removed.
         self._sums: dict[str, dict[str, int]] = {}
         self._terms = Terms()
         self._held: dict[str, dict[str, None]] = {}
         self._view: View | None = None
         self._noted: weakref.ref[Pods] | None = None
-        # What the last view shares with us and is copied before its next change.
+        # Shared with the last view, and copied before the next change.
         self._shared: set[str] = set()
-        #: Nodes whose room may have grown, and the version after it; None in place of a name: all of them.
+        #: Nodes whose room may have grown, and the version after it; None instead of a name means all nodes.
         self._grown: dict[str | None, int] = {}
 
     # Nodes
 
     def upsert_node(self, node: Node) -> None:
-        """Add the node or take over what changed; usage that is known for it counts from now on."""
+        """Add or update the node; known usage of its pods counts from now on."""
         before = self._table.get(node.name)
         if before == node:
             return
@@ -73,7 +73,7 @@ class Ledger:
             self._note_growth(node.name)
 
     def remove_node(self, name: str) -> None:
-        """Forget the node; the usage of its pods is remembered in case it comes back."""
+        """Remove the node. The usage of its pods is kept, in case the node is added again."""
         if name not in self._table.columns:
             return
         column = self._own_table().remove(name)
@@ -81,13 +81,13 @@ class Ledger:
         self._own_used()[:, column] = 0
 
     def node(self, name: str) -> Node | None:
-        """The node as it was last put."""
+        """The node as last passed to `upsert_node`."""
         return self._table.get(name)
 
     def is_open(self, name: str, uid: str = "") -> bool:
-        """Whether this very node exists and is not being deleted: to be checked just before binding (T7).
+        """Whether the node with this uid exists and is not being deleted; checked just before binding (T7).
 
-        A node of the same name with another uid is another node; an empty `uid` stands for any.
+        An empty `uid` matches any node of that name.
         """
         node = self._table.get(name)
         return node is not None and not node.deleting and uid in ("", node.uid)
@@ -100,7 +100,7 @@ class Ledger:
     # Pods
 
     def put(self, uid: str, pod: Placed) -> None:
-        """Count a pod on its node, once. An assumption about it, or what was known of it, is replaced."""
+        """Count a pod on its node, once. It replaces an assumption, or an earlier record of the pod."""
         before = self._placed.get(uid)
         if before == pod:
             return
@@ -118,28 +118,28 @@ class Ledger:
                 self._own_terms().add(term, pod.node)
 
     def put_unreadable(self, uid: str, node: str, pod: str) -> None:
-        """Close a node for a pod whose requests cannot be read; `pod` is the name to say."""
+        """Close a node because the requests of a pod cannot be read; `pod` is its name for messages."""
         self.put(uid, Placed(None, node))
         self._own_table().set_unreadable(node, uid, pod)
 
     def remove(self, uid: str) -> None:
-        """The pod is gone or has ended: give back what it used, whatever its state."""
+        """Remove a pod that is gone or has ended, in any state, and free its room."""
         if uid in self._placed:
             self._release(uid)
 
     def placed(self, uid: str) -> Placed | None:
-        """What is counted for this pod."""
+        """The record of this pod, None if it is not counted."""
         return self._placed.get(uid)
 
     def assume(self, placement: Placement, *, gang_priority: int = 0) -> None:
         """Count a placement before the API server shows it. Undo: `forget` for each pod.
 
-        A pod that was seen on a node already is left as it is: the API server knows better.
+        A pod that the API server already showed on a node is not changed.
         """
         self._put_all(placement, State.ASSUMED, gang_priority)
 
     def forget(self, uid: str) -> bool:
-        """Undo an assumption; False if there is none any more (the pod was seen bound, or is gone)."""
+        """Undo an assumption; False if there is none (the pod was seen bound, or is gone)."""
         found = self._placed.get(uid)
         if found is None or found.state is not State.ASSUMED:
             return False
@@ -149,9 +149,9 @@ class Ledger:
     # Held room
 
     def hold(self, gang: str, placement: Placement) -> None:
-        """Keep this room for members of a gang: everybody else sees it as taken. Replaces what was held.
+        """Hold this room for members of a gang: others see it as used. Replaces what was held for it.
 
-        The uids in `placement` stand for the room, not for pods: they must be none of a pod.
+        The uids in `placement` identify the room, not pods; they must differ from the uids of pods.
         """
         if {uid: (one.node, one.kind) for uid in self._held.get(gang, ()) if (one := self._placed[uid])} == {
             uid: (node, placement.kinds[uid]) for uid, node in placement.nodes.items()
@@ -163,7 +163,7 @@ class Ledger:
             self._held[gang] = dict.fromkeys(placement.nodes)
 
     def release(self, gang: str) -> None:
-        """Give back the room that is held for a gang."""
+        """Free the room that is held for a gang."""
         for uid in self._held.pop(gang, ()):
             self._release(uid)
 
@@ -172,13 +172,13 @@ class Ledger:
         return tuple(self._held)
 
     def held(self, gang: str) -> tuple[str, ...]:
-        """The uids that stand for the room held for a gang."""
+        """The uids that identify the room held for a gang."""
         return tuple(self._held.get(gang, ()))
 
     # The picture
 
     def view(self) -> View:
-        """The cluster as it is now, in a picture that never changes. The same one until something changes."""
+        """An immutable snapshot of the cluster. The same object is returned until something changes."""
         if self._view is None:
             pods = Pods(self._placed)
             if self._noted is not None and (last := self._noted()) is not None:
@@ -197,7 +197,7 @@ class Ledger:
         return self._view
 
     def grown_since(self, room_version: int) -> frozenset[str]:
-        """The nodes whose room or rules may have grown since that version."""
+        """The nodes whose room may have grown, or that may accept more pods, since that version."""
         return frozenset(
             name for name, version in self._grown.items() if version > room_version and name is not None
         )
@@ -232,7 +232,7 @@ class Ledger:
             for term in pod.kind.repulsions:
                 self._own_terms().remove(term, pod.node)
         if pod.kind is not None and pod.kind.repulsions:
-            # A term may have closed a whole topology domain.
+            # The term may have closed a whole topology domain.
             self._note_growth(None)
         elif pod.node in self._table.columns:
             self._note_growth(pod.node)
@@ -245,7 +245,7 @@ class Ledger:
             self._grown[node] = self.room_version
 
     def _note(self, uid: str) -> None:
-        """Before the entry of a pod changes: the views that are still in use keep what it was."""
+        """Before the record of a pod changes: views that are still in use keep the old one."""
         self._view = None
         if self._noted is not None and (pods := self._noted()) is not None:
             pods.note(uid, self._placed.get(uid))

@@ -1,7 +1,7 @@
-"""One meaning of room: a `Limit` says how many members of a part each node takes, and takes them.
+"""Room on nodes: a `Limit` says how many members of a part each node takes, and counts those that it took.
 
-A rule of Kubernetes that depends on what is placed is one limit, in one module: it reads the view once, and
-from then on keeps account of what the plan takes. Greedy plans, bounds and the exact search use limits only.
+A rule of Kubernetes that depends on placed pods is one limit, in one module. It reads the view once and then
+counts what the plan takes. Greedy plans, bounds and the exact search use only limits.
 
 Owns: the protocol, `Part`, `Room` (all limits of a plan together), and the limit of resources. Does not own:
 rules that look at the node alone (`eligibility`), or which node takes how many (`packing`, `search`).
@@ -23,13 +23,13 @@ from scheduler_core.view import Amounts, View
 
 #: Columns, and how many members each of them takes.
 Fill = tuple[npt.NDArray[np.intp], Amounts]
-#: So many members of a part fit as far as a limit that does not count is concerned.
+#: The number of slots where a limit does not restrict a node.
 UNLIMITED: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The members of a gang that are alike: how many, of which kind, and the nodes that they may use."""
+    """Interchangeable members of a gang: how many, of which kind, and the nodes that they may use."""
 
     size: int
     kind: PodKind
@@ -37,14 +37,14 @@ class Part:
 
 
 class Limit(Protocol):
-    """One rule about what is placed."""
+    """One rule that depends on placed pods."""
 
     @property
     def reason(self) -> str:
-        """Said of one node that takes no member because of this rule ("is cordoned")."""
+        """Why a node takes no member by this rule, in the singular ("is cordoned")."""
 
     def slots(self, part: Part) -> Amounts:
-        """How many members of `part` each column takes now, zero or more; a new array."""
+        """How many members of `part` each column takes now, at least zero; a new array."""
 
     def slots_on(self, part: Part, column: int) -> int:
         """The same for one column."""

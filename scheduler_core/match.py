@@ -1,7 +1,7 @@
-"""Place a gang whole, or say with numbers why not.
+"""Place a whole gang, or say with numbers why it does not fit.
 
 Owns: the flow from (view, gang) to a placement or a refusal. Does not own: the choice of nodes (`packing`,
-`search`), the numbers of a refusal (`shortage`) and its sentence (`reasons`), the booking (`Ledger.assume`).
+`search`), the numbers of a refusal (`shortage`) and its message (`reasons`), or the ledger (`Ledger.assume`).
 
 Pure: the same view and gang give the same answer, and neither is changed.
 """
@@ -25,16 +25,16 @@ from scheduler_core.view import View
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Members that no rule tells apart: one shape, kept away by the same pods."""
+    """Interchangeable members: one shape, kept away by the same pods."""
 
     kind: PodKind
     uids: list[str]
 
 
 def match(view: View, gang: Gang) -> Placement | Refusal:
-    """Place all members if they fit, else as many as fit but never fewer than needed (A5).
+    """Place all members if they fit, otherwise as many as fit but never fewer than needed (A5).
 
-    With `needed` 0 the group has its quorum: what fits is placed, and only if nothing does is it refused.
+    With `needed` 0 the group has its quorum: members that fit are placed; it is refused only if none fits.
     """
     if len(gang.members) < gang.needed:
         return _refusal(view, gang, Why.WAITING_FOR_MEMBERS)
@@ -63,9 +63,9 @@ def match(view: View, gang: Gang) -> Placement | Refusal:
 
 
 def signature(view: View, gang: Gang) -> Hashable:
-    """What the answer depends on beside the view, names aside: gangs of one signature get one answer.
+    """What the answer depends on, apart from the view and from names.
 
-    So a refusal need not be worked out again for a gang that is like the refused one.
+    Gangs with equal signatures get the same answer, so a refusal is computed once for all of them.
     """
     groups = tuple(
         (one.kind.shape, _selecting(view, one.kind), len(one.uids)) for one in _alike(view, gang.members)
@@ -82,8 +82,7 @@ def _alike(view: View, members: Iterable[Member]) -> list[_Alike]:
     groups: dict[tuple[Shape, frozenset[Repulsion]], _Alike] = {}
     known: dict[object, list[str]] = {}
     for uid, kind in members:
-        # Without terms the shape alone tells members apart. With them, kinds of one shape that differ in
-        # labels which no term reads are looked up once each.
+        # Without terms only the shape matters. With terms the kind does, and each kind is looked up once.
         like = kind if view.terms else kind.shape
         uids = known.get(id(like))
         if uids is None:
@@ -94,7 +93,7 @@ def _alike(view: View, members: Iterable[Member]) -> list[_Alike]:
 
 
 def _placement(view: View, gang: Gang, groups: Sequence[_Alike], found: Plan) -> Placement:
-    """Name the nodes; members of a group go in their order to the columns of its fill."""
+    """Assign nodes: the members of a group go, in order, to the columns of its fill."""
     nodes: dict[str, str] = {}
     node_uids: dict[str, str] = {}
     for group, (columns, counts) in zip(groups, found.fills, strict=True):
@@ -131,7 +130,7 @@ def _refusal(
 
 
 def _unsupported(groups: Iterable[_Alike]) -> tuple[ShapeReport, ...]:
-    """The members that are refused by name, with the names of their rules."""
+    """The members with unsupported rules, and the names of these rules."""
     return tuple(
         ShapeReport(
             members=len(group.uids),

@@ -1,4 +1,4 @@
-"""The nodes of a cluster as the matcher sees them: one column each, labels and taints interned.
+"""The nodes of a cluster for the matcher: one column each, labels and taints interned.
 
 Owns: name <-> column, growth and reuse of columns, label columns, taint sets. Does not own: amounts (the
 ledger keeps those in columns of the same number), or who may use a node (`eligibility`).
@@ -21,12 +21,12 @@ Mask = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.int32]
 Taints = tuple[Taint, ...]
 
-#: Effective taints that stand for a field or condition of the node (rules T5, T6); a toleration of the
-#: same taint admits the pod, as it does in Kubernetes. The node controller sets the taint a moment later.
+#: Taints that a field or condition of the node implies (rules T5, T6). The node controller sets the real
+#: taint a moment later. A toleration of it admits the pod, as in Kubernetes.
 CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 NOT_READY: Final = Taint("node.kubernetes.io/not-ready")
 NETWORK_UNAVAILABLE: Final = Taint("node.kubernetes.io/network-unavailable")
-#: By the condition of the node that says so.
+#: The implied taint of each node condition.
 PRESSURES: Final[Mapping[str, Taint]] = {
     "MemoryPressure": Taint("node.kubernetes.io/memory-pressure"),
     "DiskPressure": Taint("node.kubernetes.io/disk-pressure"),
@@ -34,7 +34,7 @@ PRESSURES: Final[Mapping[str, Taint]] = {
 }
 
 NO_ID: Final = -1
-#: No two states of any tables have the same version, so that an answer can be kept by the version alone.
+#: Every state of every table has its own version, so answers can be kept by version.
 _versions = itertools.count(1)
 _T = TypeVar("_T", bound=Hashable)
 
@@ -43,7 +43,7 @@ _T = TypeVar("_T", bound=Hashable)
 class Node:
     """One node: `allocatable` in whole numbers (`requests.capacity`), never `capacity` (rule R6).
 
-    `pressures` are those conditions of `PRESSURES` that are true.
+    `pressures` are the conditions in `PRESSURES` that are true.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Node:
     pressures: tuple[str, ...] = ()
 
     def effective_taints(self) -> Taints:
-        """The taints that keep pods away, those first that stand for a field or condition."""
+        """The taints that exclude pods, implied ones first."""
         implied = (
             (CORDONED, self.unschedulable),
             (NOT_READY, not self.ready),
@@ -72,7 +72,7 @@ class Node:
 
 
 class Interner(Generic[_T]):
-    """Values as small numbers. Counts users, so that labels of nodes long gone do not pile up."""
+    """Values as small numbers, with a count of users, so that values of removed nodes are dropped."""
 
     def __init__(self) -> None:
         self.ids: dict[_T, int] = {}
@@ -88,7 +88,7 @@ class Interner(Generic[_T]):
         return other
 
     def take(self, value: _T) -> int:
-        """The number of this value, with one user more."""
+        """The number of this value; adds one user."""
         number = self.ids.get(value)
         if number is None:
             if self._unused:
@@ -103,7 +103,7 @@ class Interner(Generic[_T]):
         return number
 
     def drop(self, number: int) -> None:
-        """One user less; the last one frees the number."""
+        """Remove one user; without users the number is free again."""
         self._users[number] -= 1
         if self._users[number] == 0:
             value = self.values[number]
@@ -141,7 +141,7 @@ class NodeTable:
         self.version = next(_versions)  # another one after everything that may change a mask
         self.count = 0
         self.width = width
-        self.used_width = 0  # no node lives at or beyond this column
+        self.used_width = 0  # no node has this column or a higher one
         self.columns: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.present: Mask = np.zeros(width, dtype=np.bool_)
@@ -150,7 +150,7 @@ class NodeTable:
         self.taint_sets: Interner[Taints] = Interner()
         self.labels: dict[str, LabelColumn] = {}
         self._unused: list[int] = []
-        #: By node: the pods, by uid, that close it since their requests cannot be read, and their names.
+        #: By node: uids and names of the pods that close it because their requests cannot be read.
         self.unreadable: dict[str, dict[str, str]] = {}
 
     def copy(self) -> NodeTable:
@@ -167,7 +167,7 @@ class NodeTable:
         return other
 
     def set_unreadable(self, node: str, uid: str, pod: str | None) -> None:
-        """Close a node for a pod whose requests cannot be read; `pod` is its name, None once it has gone."""
+        """Close a node for a pod whose requests cannot be read; `pod` is its name, None once it is gone."""
         pods = {key: name for key, name in self.unreadable.get(node, {}).items() if key != uid}
         if pod is not None:
             pods[uid] = pod
@@ -180,7 +180,7 @@ class NodeTable:
             del self.unreadable[node]
 
     def get(self, name: str) -> Node | None:
-        """The node as it was last put."""
+        """The node as last put."""
         column = self.columns.get(name)
         return None if column is None else self.nodes[column]
 
@@ -191,7 +191,7 @@ class NodeTable:
         return node
 
     def put(self, node: Node) -> int:
-        """Add or replace a node and return its column; the caller has made room (`is_full`)."""
+        """Add or replace a node and return its column. If the table is full (`is_full`), grow it first."""
         column = self.columns.get(node.name)
         before = None if column is None else self.nodes[column]
         if column is None:
@@ -225,11 +225,11 @@ class NodeTable:
         return column
 
     def is_full(self, name: str) -> bool:
-        """Whether a node of this name needs a column that does not exist yet."""
+        """Whether a node of this name needs a new column."""
         return name not in self.columns and not self._unused and len(self.nodes) == self.width
 
     def grow(self, width: int) -> None:
-        """Widen every column array; what is known stays where it is."""
+        """Widen every column array; existing columns keep their place."""
         more = width - self.width
         no_ids = np.full(more, NO_ID, dtype=np.int32)
         no_bits = np.zeros(more, dtype=np.bool_)
@@ -267,12 +267,12 @@ class NodeTable:
 
 
 def _selection(node: Node) -> tuple[object, ...]:
-    """Everything about a node that decides who may use it."""
+    """Everything about a node that decides which pods may use it."""
     return (node.labels, node.effective_taints(), node.deleting)
 
 
 def may_admit_more(before: Node, after: Node) -> bool:
-    """Whether a pod that was kept off `before` may be admitted by `after`: more room or new rules."""
+    """Whether `after` may accept a pod that `before` did not: more room, or other labels or taints."""
     if after.deleting:
         return False
     if before.deleting or before.labels != after.labels:

@@ -1,14 +1,14 @@
-"""Which nodes take the members of one part, once it is known how many each node takes.
+"""Choose the nodes for the members of one part, given how many each node can take.
 
-Owns: the choice of nodes. Does not own: who may use a node (`eligibility`), how many it takes (`limits`), or
-several parts at once (`search`).
+Owns: the choice of nodes. Does not own: which pods may use a node (`eligibility`), how many it takes
+(`limits`), or several parts at once (`search`).
 
-The choice is the smallest of these whole numbers, compared in this order:
+Choices are compared by these whole numbers, in this order; the smallest is taken:
 
-1. members on nodes with special hardware that the members do not ask for: it is kept for those who ask;
-2. nodes in use by the part: as few as possible;
-3. room for members of this kind that is left on these nodes: the fullest nodes are filled first, so that
-   empty nodes stay whole for the next big gang;
+1. members on nodes with special hardware that they do not ask for, which is kept for pods that do;
+2. the number of nodes;
+3. room for members of this kind that is left on these nodes: full nodes are filled first, so that empty nodes
+   stay free for the next big gang;
 4. the order of the nodes.
 """
 
@@ -32,10 +32,10 @@ def nothing() -> Fill:
 
 
 def pack(slots: Amounts, size: int, special: Mask | None = None) -> Fill:
-    """Spread `size` members (at most the sum of the slots) over the nodes, as the module says.
+    """Distribute `size` members (at most the sum of the slots) over the nodes; see the text of the module.
 
-    `slots` is how many each column takes, beyond `size` too: what is left decides. `special` are the columns
-    with hardware that the members do not ask for.
+    `slots` is how many members each column can take; it may be above `size`, and the rest decides between
+    nodes. `special` are the columns with hardware that the members do not ask for.
     """
     if size == 0:
         return nothing()
@@ -51,21 +51,21 @@ def pack(slots: Amounts, size: int, special: Mask | None = None) -> Fill:
 
 
 def _tightest(slots: Amounts, size: int) -> Fill:
-    """The fewest nodes, and of as few the fullest."""
+    """The fewest nodes, and among equally few the fullest."""
     whole = np.flatnonzero(slots >= size)
     if len(whole):
-        # One node holds them all: the one with the least room beyond that.
+        # One node holds all of them: take the one with the least room left.
         best = whole[np.argmin(slots[whole])]
         return np.array([best], dtype=np.intp), np.array([size], dtype=np.int64)
     candidates = np.flatnonzero(slots)
     order = candidates[_ascending(slots[candidates])]
     sums = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(slots[order])))
-    # The fewest nodes: as many of the roomiest as it takes. Then the fullest run of that many in the
-    # order that holds the gang; by minimality it has less to spare than its smallest node holds.
+    # How few nodes are enough follows from the nodes with the most room. Of all runs of that many nodes,
+    # sorted by room, take the fullest that holds the gang. Its smallest node has more room than is spare.
     fewest = len(order) - int(np.searchsorted(sums, sums[-1] - size, side="right")) + 1
     first = int(np.argmax(sums[fewest:] - sums[:-fewest] >= size))
     columns = order[first : first + fewest]
-    # The run may begin in the middle of equals: of those, the first ones in node order go.
+    # If the run begins within a series of equal nodes, take the first of these in the order of nodes.
     equals = order[slots[order] == slots[order[first]]]
     at_start = int(np.count_nonzero(slots[columns] == slots[order[first]]))
     columns = np.concatenate((equals[:at_start], columns[at_start:]))
@@ -75,6 +75,6 @@ def _tightest(slots: Amounts, size: int) -> Fill:
 
 
 def _ascending(slots: Amounts) -> npt.NDArray[np.intp]:
-    """Stable order; numpy sorts 16-bit numbers by radix, several times as fast as 64-bit ones."""
+    """Stable order. numpy sorts 16-bit numbers by radix, which is several times faster than 64-bit ones."""
     small = slots.astype(np.uint16) if int(slots.max()) <= _MAX_UINT16 else slots
     return np.argsort(small, kind="stable")

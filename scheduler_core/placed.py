@@ -1,4 +1,4 @@
-"""What is remembered of each pod that takes room on a node."""
+"""The record of each pod that uses room on a node."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from scheduler_core.kinds import PodKind
 
 
 class State(enum.Enum):
-    """How a pod came to take room."""
+    """Why room is counted for a pod."""
 
     SEEN = "seen"  # the API server shows it on the node
-    ASSUMED = "assumed"  # we decided it, and the API server has not shown it yet
+    ASSUMED = "assumed"  # decided by us, and not yet shown by the API server
     HELD = "held"  # reserved for a member of a gang that is partly on nodes
 
 

@@ -1,7 +1,6 @@
-"""Kubernetes quantities as whole numbers (rule R8), and whole numbers as people write them.
+"""Convert Kubernetes quantities to whole numbers (rule R8), and whole numbers to readable text.
 
-Owns: suffixes, rounding, human units. Does not own: which resource is counted in which unit beyond
-"cpu in milli, everything else in ones".
+Owns: suffixes, rounding, readable units, and the unit of each resource: cpu in milli, all others in ones.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 from groups.errors import FluenceError
 
-#: Amounts end here, so that the difference of two still fits an int64 (Kubernetes itself caps at 2^63-1).
+#: The largest amount. The difference of two still fits an int64. (Kubernetes itself caps at 2^63-1.)
 LIMIT: Final = 2**62
 
 _QUANTITY = re.compile(
@@ -23,7 +22,7 @@ _DECIMAL: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-# Beyond these a number is longer than any that means something, and would only cost time.
+# Longer numbers have no use and would only cost time.
 _MAX_TEXT = 128
 _MAX_EXPONENT = 128
 
@@ -96,8 +95,8 @@ def human(resource: str, value: int) -> str:
 
 
 def _rounded_bytes(value: int) -> str:
-    # An odd number of bytes helps nobody; two digits after the point do. Rounded down, so that a
-    # message never promises more than there is.
+    # Two digits after the point are easier to read than bytes. Rounded down, so that a message never
+    # shows more than there is.
     sign, size = ("-", -value) if value < 0 else ("", value)
     for suffix in ("Ti", "Gi", "Mi", "Ki"):
         unit = 1 << _BINARY[suffix]

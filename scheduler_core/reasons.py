@@ -1,7 +1,7 @@
-"""Why a gang is not placed: the numbers, and the one place that makes a sentence of them.
+"""Why a gang is not placed: the numbers, and their text.
 
-Owns: the refusal and its text (rule F3: "0/N nodes are available: ..." is what people grep). Does not own:
-where the text goes (condition, event, log).
+Owns: the refusal and its text (rule F3: it begins with "0/N nodes are available: "). Does not own: where the
+text is shown (condition, event, log).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _PLURALS: Final = {"is": "are", "has": "have", "does": "do"}
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A resource that is short: what each member asks, and what the eligible nodes have.
+    """A resource that is short: what each member asks for, and what the eligible nodes have.
 
-    `room` is how many members this resource alone would allow; `nodes_without` are eligible nodes that
-    have too little of it for a single one.
+    `room` is how many members this resource alone would allow. `nodes_without` is how many eligible nodes
+    have too little of it for one member.
     """
 
     resource: str
@@ -40,9 +40,8 @@ class Lack:
 class ShapeReport:
     """The numbers of one shape: its members, the nodes it may use, and how many fit there alone.
 
-    `lacks` are resources that are short by themselves; `together` are resources of which there is enough in
-    all, but not on the same nodes. `excluded`: why nodes may not be used, said of one node ("is cordoned"),
-    and how many they are.
+    `lacks` are resources that are short by themselves. `together` are resources that are enough in sum, but
+    not on the same nodes. `excluded`: why nodes may not be used ("is cordoned"), and how many.
     """
 
     members: int
@@ -59,7 +58,7 @@ class ShapeReport:
 class Refusal:
     """Why nothing of the gang is placed now. `room` is how many of its members would fit together.
 
-    `proven` is False where the search for a mixed gang ended at its step budget.
+    `proven` is False if the search for a mixed gang ended at its step limit.
     """
 
     key: str
@@ -74,12 +73,12 @@ class Refusal:
 
     @property
     def message(self) -> str:
-        """The sentence for condition, event and log: at most 1024 bytes, equal for equal numbers."""
+        """The text for condition, event and log: at most 1024 bytes, equal for equal numbers."""
         return sentence(self)
 
 
 def sentence(refusal: Refusal) -> str:
-    """Begin with the head that people grep for (rule F3), then needed, room and the lacking resources."""
+    """The usual beginning (rule F3), then how many are needed, the room, and the lacking resources."""
     head = f"0/{refusal.nodes} nodes are available: {_gist(refusal)}"
     honoured = [report for report in refusal.shapes if not report.unsupported]
     parts = list(_unsupported(refusal))
@@ -124,7 +123,7 @@ def _one_shape(report: ShapeReport, wanted: int) -> list[str]:
 
 
 def _together(report: ShapeReport) -> str:
-    """For resources of which there is enough, but on different nodes."""
+    """For resources that are enough in sum, but on different nodes."""
     if len(report.together) == 1:
         return f"too little {report.together[0]} on the nodes that have the rest: room for {report.room}"
     *first, last = report.together
@@ -162,10 +161,10 @@ def _several_shapes(reports: list[ShapeReport]) -> list[str]:
 
 
 def _excluded(excluded: tuple[tuple[str, int], ...]) -> list[str]:
-    return [f"{_nodes(count)} {_said_of(count, reason)}" for reason, count in excluded]
+    return [f"{_nodes(count)} {_agree(count, reason)}" for reason, count in excluded]
 
 
-def _said_of(count: int, reason: str) -> str:
+def _agree(count: int, reason: str) -> str:
     if count == 1:
         return reason
     verb, _, rest = reason.partition(" ")
@@ -186,12 +185,12 @@ def _asks(requests: Requests) -> str:
 
 
 def _joined(head: str, parts: Iterable[str]) -> str:
-    """As many parts as fit, and a mark where some are left out."""
+    """As many parts as fit, and a mark if some are left out."""
     text = head
     for part in parts:
         longer = f"{text}; {part}"
         if len(longer.encode()) > MAX_BYTES - len(_CUT):
-            # A single part may be too long itself (many rules, long taints): show its beginning.
+            # A single part can be too long (many rules, long taints): show its beginning.
             return longer.encode()[: MAX_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
         text = longer
     return text

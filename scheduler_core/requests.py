@@ -41,8 +41,8 @@ def pod_requests(
 ) -> Requests:
     """What the whole pod asks for, one pod slot included; equal contents give the same object.
 
-    Statuses are to be given for bound pods only (rule R5). A wrong quantity raises QuantityError with
-    resource and value.
+    Pass statuses only for bound pods (rule R5). An illegal quantity raises QuantityError with resource and
+    value.
     """
     return _pod_requests(
         tuple([_frozen(one, infeasible=resize_infeasible) for one in containers]),
@@ -58,11 +58,11 @@ def capacity(allocatable: Mapping[str, str]) -> dict[str, int]:
 
 
 def _frozen(one: ContainerRequest, *, infeasible: bool) -> tuple[_Texts, ...]:
-    """The maps whose maximum counts (rule R5): the wish alone unless the status knows more."""
+    """The maps whose maximum counts (rule R5): the requests, and values in the status if there are any."""
     if one.actual is None and one.allocated is None:
         return (tuple(one.requests.items()),)
     seen = [tuple(known.items()) for known in (one.actual, one.allocated) if known is not None]
-    # A resize that the kubelet has called infeasible will never happen: what runs is what counts.
+    # A resize that the kubelet marked infeasible will never happen, so the actual values count.
     return tuple(seen) if infeasible else (tuple(one.requests.items()), *seen)
 
 
@@ -85,15 +85,15 @@ def _pod_requests(
             _add(sidecars, asked)
             _raise_to(peak, sidecars)
         else:
-            # It runs beside the sidecars declared before it, and before everything else (rule R1).
+            # It runs together with the sidecars declared before it, and before everything else (rule R1).
             _add(asked, sidecars)
             _raise_to(peak, asked)
     _raise_to(total, peak)
     for name, value in _largest(pod_level).items():
         if _is_pod_level(name):
-            total[name] = value  # replaces the sum, also where it is lower (rule R2)
+            total[name] = value  # replaces the sum, even if it is lower (rule R2)
     _add(total, _amounts(overhead))
-    # Every pod takes one pod slot, one that asks for nothing too (rule R7).
+    # Every pod uses one pod slot, even if it asks for nothing (rule R7).
     total["pods"] = 1
     return _interned(tuple(sorted((n, min(v, quantity.LIMIT)) for n, v in total.items() if v > 0)))
 

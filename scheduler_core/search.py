@@ -1,10 +1,10 @@
-"""Several parts at once: greedy plans in a few orders, bounds that prove a no, then the exact search.
+"""Place several parts at once: greedy plans in a few orders, bounds that prove a refusal, the exact search.
 
 Owns: how the parts of one gang share the nodes. Does not own: one part alone (`packing`), the exact search
-itself (`exact`), or what the answer means to the gang (`match`).
+itself (`exact`), or what the answer means for the gang (`match`).
 
-One part is exact by itself. Several are a packing problem: the greedy orders solve what real gangs look like
-(a leader and its workers); where they fail and the cluster is small, a search with a step budget decides.
+For one part the answer is exact. Several parts are a packing problem. The greedy orders solve usual gangs (a
+leader and its workers). If they fail and the cluster is small, a search with a step limit follows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scheduler_core.limits import Fill, Part, Room
 from scheduler_core.packing import nothing, pack
 from scheduler_core.view import Amounts, View
 
-#: Beyond this many parts x nodes the alternative greedy orders would cost more than they find.
+#: With more parts x nodes than this, the other greedy orders take too long for what they find.
 _MAX_ATTEMPT_CELLS: Final = 2_000_000
 
 
@@ -29,7 +29,7 @@ class Plan:
     """For each part, in order, the nodes that take its members."""
 
     fills: tuple[Fill, ...]
-    proven: bool = True  # nothing with more members exists, or all are placed
+    proven: bool = True  # all are placed, or no plan with more members exists
 
     @property
     def size(self) -> int:
@@ -39,7 +39,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """The parts, the room that they share, and how many of each part every column takes if it were alone."""
+    """The parts, the room that they share, and the slots of every column for each part alone."""
 
     view: View
     room: Room
@@ -53,7 +53,7 @@ class Problem:
         return cls(view, room, parts, [room.slots(part) for part in parts])
 
     def room_alone(self, index: int) -> int:
-        """How many members of a part fit if nothing else of the gang were placed."""
+        """How many members of a part would fit if no other part were placed."""
         return min(self.parts[index].size, int(self.alone[index].sum()))
 
     def share(self, index: int) -> float:
@@ -72,7 +72,7 @@ def plan(problem: Problem, least: int) -> Plan:
         return _greedy(problem, (0,))
     ceiling = _ceiling(problem)
     best: Plan | None = None
-    # Where the bounds say no, one plan is enough to tell how many would fit.
+    # If the bounds prove that there is no plan, one greedy plan is enough to say how many would fit.
     for order in _orders(problem)[: None if ceiling >= least else 1]:
         tried = _greedy(problem, order)
         if best is None or tried.size > best.size:
@@ -90,7 +90,7 @@ def plan(problem: Problem, least: int) -> Plan:
 
 
 def _improve(search: ExactSearch, best: Plan, least: int, ceiling: int) -> Plan:
-    """First what the gang needs, then everything, then one member more as long as that works."""
+    """First search what the gang needs, then everything, then one member more while that succeeds."""
     if best.size < least:
         found = search.fills(least)
         if found is None:
@@ -108,7 +108,7 @@ def _improve(search: ExactSearch, best: Plan, least: int, ceiling: int) -> Plan:
 
 
 def _greedy(problem: Problem, order: Sequence[int]) -> Plan:
-    """Part after part, each packed as tightly as what is left allows."""
+    """One part after another, each packed as tightly as the remaining room allows."""
     fills: list[Fill] = [nothing()] * len(problem.parts)
     left = problem.room.copy() if len(order) > 1 else problem.room
     for number, index in enumerate(order):
@@ -122,7 +122,7 @@ def _greedy(problem: Problem, order: Sequence[int]) -> Plan:
 
 
 def _ceiling(problem: Problem) -> int:
-    """No plan places more than this: each part alone, and all parts by each resource alone."""
+    """An upper bound of what any plan places: each part alone, and all parts for each resource alone."""
     parts = problem.parts
     ceiling = sum(problem.room_alone(index) for index in range(len(parts)))
     somewhere = np.logical_or.reduce([part.eligible.mask for part in parts])
@@ -142,7 +142,7 @@ def _ceiling(problem: Problem) -> int:
 
 
 def _orders(problem: Problem) -> list[tuple[int, ...]]:
-    """Orders worth trying: smallest first places the most, the others leave the big ones their place."""
+    """Orders of parts to try. Smallest first places the most members; the others keep room for large ones."""
     parts = problem.parts
     indexes = range(len(parts))
     shares = [problem.share(index) for index in indexes]

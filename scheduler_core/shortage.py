@@ -1,7 +1,7 @@
-"""What is short where a gang does not fit: the numbers of a refusal, which name nothing that is not short.
+"""What is short when a gang does not fit: the numbers of a refusal. It names only what is really short.
 
 Owns: which resources are lacking, alone or only together, and which other limits close nodes. Does not own:
-the sentence (`reasons`).
+the text (`reasons`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler_core.view import Amounts
 
 
 def report(problem: Problem, index: int, least: int) -> ShapeReport:
-    """What a reader needs in order to make this part of the gang fit."""
+    """What an administrator must know to make this part of the gang fit."""
     part, room = problem.parts[index], problem.room_alone(index)
     eligible = _eligible(problem, part)
     wanted = min(part.size, least)
@@ -38,7 +38,7 @@ def report(problem: Problem, index: int, least: int) -> ShapeReport:
 
 
 def _eligible(problem: Problem, part: Part) -> Eligibility:
-    """The nodes that no limit but the resources closes for the part."""
+    """The nodes that no limit closes for the part, apart from the limit of resources."""
     eligible = part.eligible
     for limit in problem.room.limits:
         if limit is not problem.room.resources and limit.concerns(part):
@@ -47,12 +47,12 @@ def _eligible(problem: Problem, part: Part) -> Eligibility:
 
 
 def _lacks(problem: Problem, part: Part, eligible: Eligibility, wanted: int) -> tuple[Lack, ...]:
-    """The resources that leave too little room by themselves, whatever there is of the others."""
+    """The resources that leave too little room by themselves."""
     lacks = []
     for resource, ask in part.kind.shape.requests:
         free: Amounts = np.maximum(problem.room.resources.free(resource)[eligible.mask], 0)
         fits = free // ask
-        # Python's numbers do not overflow, whatever a node claims to have.
+        # Python's integers do not overflow, whatever a node reports.
         room = sum(fits.tolist())
         if room < wanted:
             lacks.append(
@@ -68,9 +68,9 @@ def _lacks(problem: Problem, part: Part, eligible: Eligibility, wanted: int) -> 
 
 
 def _short_together(problem: Problem, part: Part, eligible: Eligibility, room: int) -> tuple[str, ...]:
-    """The resources of which each has enough in all, but not on the same nodes (case N19).
+    """Resources that are enough in sum, but not on the same nodes (case N19).
 
-    Named are those without which more members would fit: more of them on the right nodes helps.
+    Returned are those that, if they were ignored, would let more members fit.
     """
     resources = problem.room.resources
     fits = {
@@ -85,7 +85,7 @@ def _short_together(problem: Problem, part: Part, eligible: Eligibility, room: i
             found.append(left_out)
     if len(found) > 1:
         return tuple(found)
-    # No single one helps, or only one does: name all that are the tightest on some node.
+    # If ignoring a single one does not help, or only one does, name all that limit some node.
     tightest = np.minimum.reduce(list(fits.values()))
     return tuple(
         name

@@ -1,10 +1,10 @@
-"""The required anti-affinity terms of placed pods, found by the pods that they can select (rule IA4).
+"""The required anti-affinity terms of placed pods, indexed by the pods that they can select (rule IA4).
 
 Owns: which terms there are, on which nodes their pods are, and an index by namespace and label. Does not own:
 which nodes a term closes (`eligibility.closed_by`).
 
-A match looks at the terms that may concern its members, however many others there are: a term whose selector
-wants one value of a label is found by that label.
+A match reads only the terms that can select its members. A term whose selector requires one value of a label
+is found by that label.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _Bucket = tuple[str | None, str, str]
 
 
 class Terms:
-    """Terms by what they select. Copied on the first change after `share`."""
+    """Terms by the pods that they select. Copied on the first change after `share`."""
 
     def __init__(self) -> None:
         self._nodes: dict[Repulsion, dict[str, int]] = {}
         self._buckets: dict[_Bucket, tuple[Repulsion, ...]] = {}
-        #: How many terms are indexed by each label key: other labels of a pod need not be looked at.
+        #: How many terms are indexed by each label key. Other labels of a pod need not be looked up.
         self._keys: dict[str, int] = {}
 
     def copy(self) -> Terms:
@@ -39,7 +39,7 @@ class Terms:
         return bool(self._nodes)
 
     def add(self, term: Repulsion, node: str) -> None:
-        """One more pod with this term is on `node`."""
+        """Add a pod with this term on `node`."""
         nodes = self._nodes.get(term)
         if nodes is None:
             self._index(term)
@@ -48,7 +48,7 @@ class Terms:
         self._nodes[term] = {**nodes, node: nodes.get(node, 0) + 1}
 
     def remove(self, term: Repulsion, node: str) -> None:
-        """One pod less with this term is on `node`."""
+        """Remove a pod with this term on `node`."""
         nodes = dict(self._nodes[term])
         nodes[node] -= 1
         if not nodes[node]:
@@ -73,7 +73,7 @@ class Terms:
 
     @property
     def has_open_terms(self) -> bool:
-        """Whether some term is not found by a label: every label of a pod may matter then."""
+        """Whether some term is not indexed by a label. Then every label of a pod can matter."""
         return self._keys.get("", 0) > 0
 
     def _candidates(self, kind: PodKind) -> Iterable[Repulsion]:
@@ -112,7 +112,7 @@ def _buckets_of(term: Repulsion) -> list[_Bucket]:
 
 
 def labels_that_matter(terms: Terms, kind: PodKind) -> Mapping[str, str]:
-    """The labels of a kind by which some term could tell it from another kind of the same shape."""
+    """The labels of a kind that some term reads."""
     if terms.has_open_terms:
         return dict(kind.labels)
     return {key: value for key, value in kind.labels if terms.reads(key)}

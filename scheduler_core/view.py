@@ -1,8 +1,8 @@
-"""A picture of the cluster at one moment, which never changes: all that a match reads.
+"""An immutable snapshot of the cluster: all that a match reads.
 
-Owns: what is free on each node, who is placed, which nodes a kind may use; and pictures of a cluster that is
-a little different (`without`, `with_nodes`, `at`), so that a question "what if" is a match on another view.
-Does not own: keeping the cluster up to date (`Ledger.view` makes the picture), or where a gang goes.
+Owns: what is free on each node, which pods are placed, which nodes a kind may use; and changed snapshots
+(`without`, `with_nodes`, `at`), so that "what if" is a match on another view. Does not own: keeping the
+cluster up to date (`Ledger.view` makes the snapshot), or where a gang goes.
 
 A view shares its arrays with the ledger, which copies them before its next change.
 """
@@ -27,14 +27,14 @@ _ORDINARY: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
 def is_extended(resource: str) -> bool:
-    """Whether a resource is special hardware: a device, say, and none that every node has."""
+    """Whether a resource is special hardware, such as a device, and not one that every node has."""
     return resource not in _ORDINARY and not resource.startswith("hugepages-")
 
 
 class Pods:
-    """The placed pods as they were when a view was made, though the ledger goes on changing its own map.
+    """The placed pods at the time of a view, although the ledger changes its own map afterwards.
 
-    The ledger notes what an entry was before it changes it. `newer` is the same for the next view.
+    Before the ledger changes an entry, the old value is recorded here. `newer` is the same for the next view.
     """
 
     def __init__(self, live: Mapping[str, Placed]) -> None:
@@ -57,7 +57,7 @@ class Pods:
 
 
 class View:
-    """What is free, who is placed and which nodes may be used. Make one with `Ledger.view`."""
+    """What is free, which pods are placed, and which nodes may be used. Made by `Ledger.view`."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class View:
 
     @property
     def width(self) -> int:
-        """How many columns the arrays have that may hold a node."""
+        """How many columns of the arrays can have a node."""
         return self.table.used_width
 
     def free(self, resource: str) -> Amounts:
-        """What is left of a resource in each column, below zero where it is over-committed; a new array."""
+        """What is left of a resource in each column, negative if over-committed; a new array."""
         row = self._rows.get(resource)
         if row is None:
             return np.zeros(self.width, dtype=np.int64)
@@ -107,11 +107,11 @@ class View:
         return {resource: int(left[row]) for resource, row in self._rows.items()}
 
     def placed(self, uid: str) -> Placed | None:
-        """What is known of a placed pod."""
+        """The record of a placed pod."""
         return None if uid in self._gone else self._pods.get(uid)
 
     def eligible(self, kind: PodKind) -> Eligibility:
-        """The nodes that a pod of this kind may use at all, room aside."""
+        """The nodes that a pod of this kind may use, apart from room."""
         return self._eligibility.of(self.table, kind.shape.constraints)
 
     def closed_by(self, kind: PodKind) -> Mask | None:
@@ -133,10 +133,10 @@ class View:
                 mask |= self._allocatable[row, : self.width] > 0
         return mask
 
-    # Pictures of a cluster that is a little different
+    # Changed snapshots
 
     def without(self, uids: Iterable[str]) -> View:
-        """The same cluster as if these pods had never been placed; unknown ones are passed over."""
+        """The same cluster without these placed pods; unknown uids are ignored."""
         gone = {uid: found for uid in uids if (found := self.placed(uid)) is not None}
         if not gone:
             return self
@@ -157,13 +157,13 @@ class View:
         return self._with(table=table, used=used, terms=terms, gone=self._gone | gone.keys())
 
     def at(self, releases: Iterable[str]) -> View:
-        """The cluster once these pods have ended. Only pods that run can end: others stay as they are."""
+        """The cluster after these pods have ended. Only pods that run can end; others are kept."""
         return self.without(
             uid for uid in releases if (one := self.placed(uid)) is not None and one.state is State.SEEN
         )
 
     def with_nodes(self, nodes: Iterable[Node]) -> View:
-        """The same cluster with more nodes, which are empty. A node of a known name takes its place."""
+        """The same cluster with additional empty nodes. A node of a known name replaces it."""
         table, rows = self.table.copy(), dict(self._rows)
         allocatable, used = self._allocatable, self._used
         for node in nodes:
@@ -207,6 +207,6 @@ class View:
 def _subtract(used: Amounts, rows: Mapping[str, int], column: int, kind: PodKind) -> None:
     for resource, amount in kind.shape.requests:
         row = rows.get(resource)
-        # A sum that is beyond the limit is not known exactly: it stays where it is.
+        # A sum beyond the limit is not known exactly, so it is not changed.
         if row is not None and used[row, column] < LIMIT:
             used[row, column] -= amount

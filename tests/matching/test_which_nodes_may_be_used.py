@@ -1,4 +1,4 @@
-"""Selectors, node affinity, taints, cordons: whole rules, node by node (rules A1 to A5, T1 to T7)."""
+"""Selectors, node affinity, taints, cordons: whole rules, node by node (rules NA1 to NA5, T1 to T7)."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def admits(node: Node, want: NodeConstraints) -> bool:
 def test_the_mask_says_of_every_node_what_the_rules_say(
     nodes: list[Node], want: NodeConstraints, data: st.DataObject
 ):
-    """A1 to A5, T1 to T7; also after nodes went, came back and changed."""
+    """NA1 to NA5, T1 to T7; also after nodes went, came back and changed."""
     ledger = cluster(*named(nodes), width=1)
     rest = named(nodes)
     if rest and data.draw(st.booleans()):

@@ -41,7 +41,7 @@ async def test_members_without_requests_fit_on_a_full_node(world: World) -> None
 
 
 async def test_pods_of_all_schedulers_count(world: World) -> None:
-    """Case C93, rules S5, A7."""
+    """Case C93, rules S5, NA7."""
     await world.node("a", cpu="4")
     await world.create(
         world.pod("theirs", cpu="3", scheduler="default-scheduler"),
@@ -116,7 +116,7 @@ async def test_cordoned_and_unready_nodes_do_not_count_until_they_do(world: Worl
 
 
 async def test_selectors_are_honoured_in_the_first_plan(world: World) -> None:
-    """Case C107, rules A1 to A4: no binding is refused, and the gang is placed across both zones."""
+    """Case C107, rules NA1 to NA4: no binding is refused, and the gang is placed across both zones."""
     await world.node("a", cpu="4", labels={"zone": "z1", "rank": "5"})
     await world.node("b", cpu="2", labels={"zone": "z2"})
     await world.gang("only", 3, nodeSelector={"zone": "z2"})
