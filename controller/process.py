@@ -31,6 +31,8 @@ from kube.lease import Lease
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 from kube.startup import require_collection
+from kube.term import Term
+from kube.watchdog import Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +46,7 @@ class ControllerProcess:
         settings: ControllerSettings,
         *,
         rules: Rules | None = None,
+        watchdog: Watchdog | None = None,
         utc_now: Callable[[], dt.datetime] = utc_now,
     ) -> None:
         self._kube = kube
@@ -55,6 +58,7 @@ class ControllerProcess:
             settings.lease_name,
             settings.identity,
             duration_s=settings.lease_duration_s,
+            watchdog=watchdog,
         )
         table = rules or builtin_rules()
         ours = Collection("/api/v1/pods", field_selector=f"spec.schedulerName={settings.scheduler_name}")
@@ -72,17 +76,9 @@ class ControllerProcess:
             on_pod=self._touch_pod,
             utc_now=utc_now,
         )
-        self._recorder = EventRecorder(
-            kube, controller=CREATED_BY_CONTROLLER, instance=f"{CREATED_BY_CONTROLLER}-{settings.identity}"
-        )
-        self._reconciler = Reconciler(
-            self._cache,
-            Writer(kube, self._lease.held),
-            self._recorder,
-            table,
-            troubles=self._troubles,
-            utc_now=utc_now,
-        )
+        self._rules = table
+        self._utc_now = utc_now
+        self._reconciler: Reconciler | None = None
 
     # The parts form a circle (see, decide, write, see), so that some links are made late.
 
@@ -90,21 +86,40 @@ class ControllerProcess:
         self._cache.owner_changed(uid)
 
     def _touch_group(self, key: Key, delay_s: float) -> None:
-        self._reconciler.touch_group(key, delay_s)
+        if self._reconciler is not None:
+            self._reconciler.touch_group(key, delay_s)
 
     def _touch_pod(self, key: Key) -> None:
-        self._reconciler.touch_pod(key)
+        if self._reconciler is not None:
+            self._reconciler.touch_pod(key)
 
     def not_ready(self) -> list[str]:
         """What is still missing before this process is of use; empty when it is ready."""
         return not_listed(self._reflectors)
 
     async def run(self) -> None:
-        """Keep PodGroups until cancelled; a group with LeaseLost when another process may have taken over."""
+        """Keep PodGroups until cancelled, in one term after another."""
         await require_collection(self._kube, POD_GROUPS, missing=CRD_MISSING)
         await watch_and_lead(self._reflectors, self._lease, self._lead, self._lookup.run())
 
-    async def _lead(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._recorder.run(), name="events")
-            tasks.create_task(self._reconciler.run(self._settings.workers), name="reconciler")
+    async def _lead(self, term: Term) -> None:
+        # Made anew for each term, so that nothing of an old one goes on.
+        recorder = EventRecorder(
+            term.kube,
+            controller=CREATED_BY_CONTROLLER,
+            instance=f"{CREATED_BY_CONTROLLER}-{self._settings.identity}",
+        )
+        reconciler = self._reconciler = Reconciler(
+            self._cache,
+            Writer(term.kube, term.held),
+            recorder,
+            self._rules,
+            troubles=self._troubles,
+            utc_now=self._utc_now,
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(recorder.run(), name="events")
+                tasks.create_task(reconciler.run(self._settings.workers), name="reconciler")
+        finally:
+            self._reconciler = None

@@ -9,8 +9,7 @@ from typing import Final
 
 import structlog
 
-from kube.errors import Conflict, Forbidden, KubeError, NotFound
-from kube.lease import LeaseLost
+from kube.errors import Conflict, Forbidden, KubeError, LeaseLost, NotFound
 
 log = structlog.get_logger(__name__)
 

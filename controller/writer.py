@@ -23,8 +23,7 @@ from groups.contract import (
 )
 from groups.objects import Key, split_key
 from groups.podgroup import PodGroup, pod_groups_of
-from kube.errors import Conflict, KubeError, NotFound
-from kube.lease import LeaseLost
+from kube.errors import Conflict, KubeError, LeaseLost, NotFound
 from kube.session import Kube
 
 #: Written once. A write of these must not rest on an old copy of the object (case C42).

@@ -1,6 +1,7 @@
 """What can go wrong when talking to the API server, by what the caller must do about it.
 
 KubeError
++-- LeaseLost         this process does not lead any more: stop writing at once
 +-- ConfigError       the way to the server is not known: tell the user and stop
 +-- Unreachable       no answer came: try again later
 +-- ApiError          the server answered with an error status
@@ -15,11 +16,18 @@ KubeError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+import email.utils
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
 from groups.errors import FluenceError
+from groups.times import utc_now
+
+MOST_RETRY_AFTER_S: Final = 60.0
 
 
 class KubeError(FluenceError):
@@ -28,6 +36,10 @@ class KubeError(FluenceError):
 
 class ConfigError(KubeError):
     """The configuration does not lead to an API server; the text says what to change."""
+
+
+class LeaseLost(KubeError):
+    """This process does not lead any more; nothing was sent."""
 
 
 class Unreachable(KubeError):
@@ -95,20 +107,45 @@ class Status(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def error_of(status: int, body: bytes, *, doing: str, retry_after: str | None = None) -> ApiError:
+def error_of(
+    status: int,
+    body: bytes,
+    *,
+    doing: str,
+    retry_after: str | None = None,
+    utc_now: Callable[[], dt.datetime] = utc_now,
+) -> ApiError:
     """The one place where an error answer becomes an exception.
 
-    `doing` is the request in a few words ("POST /api/v1/..."), used where the server said nothing
-    readable: proxies and dying servers answer with plain text.
+    `doing` is the request in a few words ("POST /api/v1/..."), used where the body is not a Status:
+    proxies and servers that are stopping answer with plain text.
     """
     try:
-        told = msgspec.json.decode(body, type=Status)
+        found = msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError:
-        told = Status(message=body[:200].decode(errors="replace").strip())
+        found = Status(message=body[:200].decode(errors="replace").strip())
     kind = _BY_STATUS.get(status) or (Busy if status >= 500 else ApiError)
-    wait_s = float(retry_after) if retry_after and retry_after.isdigit() else None
-    message = told.message or f"{doing} was answered with HTTP status {status}"
-    return kind(status, message, reason=told.reason, retry_after_s=wait_s)
+    message = found.message or f"{doing} was answered with HTTP status {status}"
+    return kind(
+        status, message, reason=found.reason, retry_after_s=retry_after_seconds(retry_after or "", utc_now)
+    )
+
+
+def retry_after_seconds(header: str, utc_now: Callable[[], dt.datetime] = utc_now) -> float | None:
+    """A Retry-After header, seconds or an HTTP date, in seconds from now; None where it is neither.
+
+    At most a minute: a proxy that names an hour must not stop a process for an hour.
+    """
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            at = email.utils.parsedate_to_datetime(header)
+        except ValueError:
+            return None
+        # A date without a zone ("-0000") is in UTC.
+        seconds = (at.replace(tzinfo=at.tzinfo or dt.UTC) - utc_now()).total_seconds()
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MOST_RETRY_AFTER_S)
 
 
 def is_transient(error: BaseException) -> bool:

@@ -1,6 +1,10 @@
-"""What every leading process does: keep its caches warm, and work while it holds its lease.
+"""What every leading process does: keep its caches true for its whole life, and work while it leads.
 
 Owns: the order of things, from the first lists to the end. Does not own: what is cached, or the work.
+
+Caches are fed by reflectors, which only read. They go on while the lease is lost, so that an API server that
+is away for minutes costs no new lists (case C77). The work of a term is made anew each time, once the caches
+have caught up, so that nothing of an old term goes on in the next one.
 """
 
 from __future__ import annotations
@@ -9,12 +13,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
+import structlog
+
+from kube.backoff import Backoff
+from kube.catchup import catch_up
+from kube.errors import LeaseLost
 from kube.lease import Lease
 from kube.reflector import Reflector, all_synced
+from kube.term import Term
+
+log = structlog.get_logger(__name__)
 
 
 def not_listed(reflectors: Sequence[Reflector[Any]]) -> list[str]:
-    """What is still missing before a process is of use; empty when it is ready.
+    """What is still missing before a process can work; empty when it is ready.
 
     A process that waits for the lease is ready: it can take over at any moment.
     """
@@ -24,12 +36,13 @@ def not_listed(reflectors: Sequence[Reflector[Any]]) -> list[str]:
 async def watch_and_lead(
     reflectors: Sequence[Reflector[Any]],
     lease: Lease,
-    work: Callable[[], Awaitable[None]],
+    make_term: Callable[[Term], Awaitable[None]],
     *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Run `reflectors` (and what goes on `beside` them), and `work` whenever we lead, until cancelled.
+    """Run `reflectors` and `beside` until cancelled, and the work of `make_term` in each term.
 
-    Raises a group with LeaseLost when another process may have taken over.
+    `make_term(term)` is called once for each term, when all reflectors have caught up. It builds the parts of
+    the work anew, on the caches, and runs them until it is cancelled. It writes through `term.kube` alone.
     """
     async with asyncio.TaskGroup() as tasks:
         watching = [
@@ -38,7 +51,30 @@ async def watch_and_lead(
         watching += [tasks.create_task(one) for one in beside]
         try:
             await all_synced(reflectors)
-            await lease.lead(work)
+            await _lead_again_and_again(reflectors, lease, make_term)
         finally:
             for task in watching:
                 task.cancel()
+
+
+async def _lead_again_and_again(
+    reflectors: Sequence[Reflector[Any]], lease: Lease, make_term: Callable[[Term], Awaitable[None]]
+) -> None:
+    async def work(term: Term) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for one in reflectors:
+                tasks.create_task(catch_up(one), name=f"catch up {one.collection.path}")
+        backoff.reset()
+        await make_term(term)
+
+    backoff = Backoff(first_s=0.2, most_s=5.0)
+    while True:
+        lost = ""
+        try:
+            await lease.lead(work)
+        except* LeaseLost as errors:
+            lost = str(errors.exceptions[0])
+        if not lost:
+            return
+        log.warning("this process does not lead any more; it goes on watching", error=lost)
+        await asyncio.sleep(backoff.next_delay_s())

@@ -1,18 +1,22 @@
 """Leader election with a coordination.k8s.io Lease: at most one leader, and a leader that knows when it ends.
 
-Owns: acquiring, renewing, releasing, and the answer to "do I still lead?". Does not own: what leaders do.
+Owns: taking, renewing and releasing the lease object. Does not own: what leaders do, or how a term ends in
+time (`kube.term`).
 
-Safety rests on one comparison of monotonic times. We lead until `duration_s` after the moment at which we
-*sent* the last renewal that worked; others take over no earlier than `duration_s` after they *saw* it
-change. A frozen process therefore finds itself out of office when it wakes, whatever its clock says
-(case C79), and wall clocks of different machines are never compared.
+Three rules keep two leaders apart (case C79):
+
+- A holder renews only the version of the object that it wrote itself. Anything else in its place, even a
+  lease that another process has taken and released again, ends the term. The next term begins with new work.
+- A holder counts from the moment at which it *sent* its last renewal, the others from the moment at which
+  they have *read* it. Wall clocks of different machines are never compared.
+- Work of a term writes through `Term.kube`, which asks before each write whether the term still lasts, at the
+  moment at which the bytes are handed over. `kube.watchdog` ends a process that was frozen at that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -22,16 +26,14 @@ import structlog
 from groups.times import format_micro_time, utc_now
 from kube import metrics
 from kube.backoff import Backoff
-from kube.errors import Forbidden, KubeError, NotFound
+from kube.errors import ApiError, Conflict, Forbidden, KubeError, LeaseLost, NotFound
 from kube.session import Kube
+from kube.term import Clock, LeaseTimes, Term, boot_time_s
+from kube.watchdog import NoWatchdog, Watchdog
 
 log = structlog.get_logger(__name__)
 
 _RELEASED_DURATION_S: Final = 1
-
-
-class LeaseLost(KubeError):
-    """We no longer lead: stop writing at once."""
 
 
 class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,7 +54,7 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class Lease:
-    """One lease and our claim to it."""
+    """One lease object and the attempts of this process to hold it."""
 
     def __init__(
         self,
@@ -62,9 +64,11 @@ class Lease:
         identity: str,
         *,
         duration_s: int = 15,
-        now_s: Callable[[], float] = time.monotonic,
+        watchdog: Watchdog | None = None,
+        now_s: Clock = boot_time_s,
         utc_now: Callable[[], dt.datetime] = utc_now,
     ) -> None:
+        """`identity` must differ between any two processes. `now_s` counts seconds, suspension included."""
         self.name = name
         self.identity = identity
         self._kube = kube
@@ -72,136 +76,208 @@ class Lease:
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._collection}/{name}"
         self._duration_s = duration_s
-        self._retry_s = max(0.2, duration_s / 5)
+        self._times = LeaseTimes(duration_s)
+        self._watchdog = watchdog or NoWatchdog()
         self._now_s = now_s
         self._utc_now = utc_now
-        self._leading_until_s = float("-inf")
+        self._term = Term(kube, self._times, now_s)
+        #: The object as we wrote it last.
+        self._own = _Lease(_LeaseMeta(""))
+        #: Renewals whose answer did not come: the renewTime that they wrote, and when they were sent.
+        self._unanswered: dict[str, float] = {}
+        #: The version that another holder wrote last, and when we have read it.
         self._seen: tuple[str, float] = ("", float("-inf"))
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
 
     def held(self) -> bool:
-        """Whether we lead at this very moment; ask before each write that only a leader may make."""
-        return self._now_s() < self._leading_until_s
+        """Whether this process leads at this very moment."""
+        return self._term.held()
 
-    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Wait until we lead, then run `work` beside the renewals, until either ends.
+    async def lead(self, work: Callable[[Term], Awaitable[None]]) -> None:
+        """Wait until this process leads, then run `work` beside the renewals, until either ends.
 
-        Raises LeaseLost (with `work` cancelled) when the lease could not be renewed in time. The lease is
-        released when `work` ends or this call is cancelled, so that a successor need not wait.
+        Raises LeaseLost (with `work` cancelled) when the lease was not renewed in time, or was changed by
+        somebody else. The lease is released when `work` ends or this call is cancelled, so that a successor
+        need not wait for its end.
         """
-        await self._acquire()
+        self._term = term = await self._take_when_free()
         metrics.LEADING.labels(self.name).set(1)
         self._log.info("leading")
-        working = asyncio.ensure_future(work())
-        renewing = asyncio.create_task(self._renew_for_ever(), name=f"renew lease {self.name}")
+        working = asyncio.ensure_future(work(term))
+        renewing = asyncio.create_task(self._renew_until_lost(term), name=f"renew lease {self.name}")
+        lost = False
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            lost = renewing.done()
             # The renewal ends only by failing, and its failure says more than the cancelled work.
-            (renewing if renewing.done() else working).result()
+            (renewing if lost else working).result()
         finally:
+            term.end()
             for task in (working, renewing):
                 task.cancel()
             await asyncio.gather(working, renewing, return_exceptions=True)
+            self._watchdog.stop()
             metrics.LEADING.labels(self.name).set(0)
-            await self._release()
+            # A write that was cut off may still be carried out. Neither a successor nor our own next term
+            # begins before it has arrived.
+            await asyncio.sleep(term.unsettled_s())
+            if not lost:
+                await self._release()
 
-    async def _acquire(self) -> None:
-        backoff = Backoff(first_s=self._retry_s / 2, most_s=self._retry_s)
+    async def _take_when_free(self) -> Term:
+        backoff = Backoff(first_s=self._times.renew_every_s, most_s=self._times.renew_every_s)
+        failures = 0
         while True:
+            retry_after_s = 0.0
             try:
-                if await self._try_to_hold():
-                    return
-            except Forbidden as error:
-                self._log.error("the lease cannot be taken: a right is missing", error=str(error))
+                if (term := await self._try_to_take()) is not None:
+                    return term
+                failures = 0
+            except Conflict:
+                failures = 0
             except KubeError as error:
-                self._log.warning("the lease cannot be taken now", error=str(error))
-            await asyncio.sleep(backoff.next_delay_s())
+                failures += 1
+                if isinstance(error, Forbidden):
+                    self._log.error("the lease cannot be taken: a right is missing", error=str(error))
+                elif failures == 1:
+                    # An API server that is away for minutes is one line, not hundreds.
+                    self._log.warning("the lease cannot be taken now", error=str(error))
+                retry_after_s = _retry_after_s(error)
+            await asyncio.sleep(max(backoff.next_delay_s(), retry_after_s))
 
-    async def _renew_for_ever(self) -> None:
-        while self.held():
-            await asyncio.sleep(self._retry_s)
-            try:
-                if not await self._try_to_hold():
-                    # Taken over: whoever holds it now may be writing already.
-                    self._leading_until_s = float("-inf")
-            except KubeError as error:
-                self._log.warning("lease not renewed", error=str(error))
-        raise LeaseLost(
-            f"lease {self._namespace}/{self.name} is lost: taken over or not renewed for {self._duration_s} s"
-        )
-
-    async def _try_to_hold(self) -> bool:
-        """One attempt to take or keep the lease; True when we lead afterwards."""
-        sent_s = self._now_s()
+    async def _try_to_take(self) -> Term | None:
+        """One attempt to take the lease; the term that begins, or None while another process holds it."""
         try:
-            found = msgspec.json.decode(
-                await self._kube.get(self._path, timeout_s=self._retry_s), type=_Lease
-            )
+            found = await self._read()
         except NotFound:
-            method, path, body = "POST", self._collection, self._body(None, _LeaseSpec())
+            method, path, old, version = "POST", self._collection, _LeaseSpec(), None
         else:
-            if not self._is_free(found, sent_s):
-                return False
-            method, path = "PUT", self._path
-            body = self._body(found.metadata.resource_version, found.spec)
-        # A conflict means that somebody else wrote first; the next attempt sees what.
-        await self._kube.request(method, path, body=msgspec.json.encode(body), timeout_s=self._retry_s)
-        self._leading_until_s = sent_s + self._duration_s
-        return True
+            if not self._is_free(found):
+                return None
+            method, path, old, version = "PUT", self._path, found.spec, found.metadata.resource_version
+        sent_s = self._now_s()
+        # Conflict: another process wrote first; the next attempt reads what it wrote.
+        answer = await self._write(method, path, self._spec(old, new_term=version is not None), version)
+        self._unanswered.clear()
+        self._own = answer
+        term = Term(self._kube, self._times, self._now_s)
+        self._extend(term, sent_s)
+        return term
 
-    def _is_free(self, found: _Lease, now_s: float) -> bool:
+    def _is_free(self, found: _Lease) -> bool:
         holder = found.spec.holder_identity
         if not holder or holder == self.identity:
             return True
+        # Counted from after the answer: the holder may have renewed while our request was on its way.
+        now_s = self._now_s()
         if self._seen[0] != found.metadata.resource_version:
             self._seen = (found.metadata.resource_version, now_s)
-        lasts_s = found.spec.lease_duration_seconds or self._duration_s
-        return now_s >= self._seen[1] + lasts_s
+        return now_s >= self._seen[1] + (found.spec.lease_duration_seconds or self._duration_s)
 
-    def _body(self, version: str | None, old: _LeaseSpec) -> dict[str, Any]:
-        now = format_micro_time(self._utc_now())
-        ours = old.holder_identity == self.identity
-        transitions = (old.lease_transitions or 0) + (0 if ours or version is None else 1)
-        return self._lease(
-            version,
-            {
-                "holderIdentity": self.identity,
-                "leaseDurationSeconds": self._duration_s,
-                "acquireTime": old.acquire_time if ours and old.acquire_time else now,
-                "renewTime": now,
-                "leaseTransitions": transitions,
-            },
+    def _extend(self, term: Term, sent_s: float) -> None:
+        term.renewed(sent_s)
+        self._watchdog.start(term.remaining_s() + self._times.write_timeout_s)
+
+    async def _renew_until_lost(self, term: Term) -> None:
+        pause_s = self._times.renew_every_s
+        while (remaining_s := term.remaining_s()) > 0:
+            await asyncio.sleep(min(pause_s, remaining_s))
+            # Asked again after each wait: the process may have been frozen.
+            if not term.held():
+                break
+            pause_s = self._times.renew_every_s
+            try:
+                await self._renew(term)
+            except LeaseLost:
+                raise
+            except KubeError as error:
+                self._log.warning("lease not renewed", error=str(error))
+                pause_s = max(self._times.renew_every_s / 3, _retry_after_s(error))
+        raise LeaseLost(
+            f"lease {self._namespace}/{self.name} is lost: not renewed for {self._times.renew_deadline_s:g} s"
         )
 
-    def _lease(self, version: str | None, spec: dict[str, Any]) -> dict[str, Any]:
+    async def _renew(self, term: Term) -> None:
+        spec = self._spec(self._own.spec, new_term=False)
+        sent_s = self._unanswered[spec["renewTime"]] = self._now_s()
+        try:
+            answer = await self._write("PUT", self._path, spec, self._own.metadata.resource_version)
+        except (Conflict, NotFound):
+            del self._unanswered[spec["renewTime"]]
+            sent_s, answer = await self._own_unanswered_version()
+        self._unanswered.clear()
+        self._own = answer
+        self._extend(term, sent_s)
+
+    async def _own_unanswered_version(self) -> tuple[float, _Lease]:
+        """The object, if a renewal of ours wrote it whose answer did not come; else LeaseLost."""
+        try:
+            found = await self._read()
+        except NotFound as error:
+            raise self._taken("it was deleted") from error
+        sent_s = self._unanswered.get(found.spec.renew_time or "")
+        if found.spec.holder_identity != self.identity or sent_s is None:
+            raise self._taken(f'it was changed, and its holder is "{found.spec.holder_identity or ""}"')
+        return sent_s, found
+
+    def _taken(self, why: str) -> LeaseLost:
+        return LeaseLost(f"lease {self._namespace}/{self.name} is lost: {why}")
+
+    async def _release(self) -> None:
+        try:
+            try:
+                await self._write_released()
+            except Conflict:
+                _, self._own = await self._own_unanswered_version()
+                await self._write_released()
+        except KubeError as error:
+            self._log.info("lease not released; it ends by itself", error=str(error))
+
+    async def _write_released(self) -> None:
+        spec = {
+            **self._spec(self._own.spec, new_term=False),
+            "holderIdentity": "",
+            "leaseDurationSeconds": _RELEASED_DURATION_S,
+        }
+        await self._write("PUT", self._path, spec, self._own.metadata.resource_version)
+
+    def _spec(self, old: _LeaseSpec, *, new_term: bool) -> dict[str, Any]:
+        now = format_micro_time(self._utc_now())
+        ours = old.holder_identity == self.identity
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self._duration_s,
+            "acquireTime": old.acquire_time if ours and old.acquire_time else now,
+            "renewTime": now,
+            "leaseTransitions": (old.lease_transitions or 0) + (1 if new_term and not ours else 0),
+        }
+
+    async def _read(self) -> _Lease:
+        return _decode(await self._kube.get(self._path, timeout_s=self._times.margin_s))
+
+    async def _write(self, method: str, path: str, spec: dict[str, Any], version: str | None) -> _Lease:
         metadata = {"name": self.name, "namespace": self._namespace}
         if version is not None:
             metadata["resourceVersion"] = version
-        return {
+        body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": metadata,
             "spec": spec,
         }
-
-    async def _release(self) -> None:
-        if not self.held():
-            return
-        self._leading_until_s = float("-inf")
-        try:
-            found = await self._kube.get_as(self._path, _Lease)
-            if found.spec.holder_identity != self.identity:
-                return
-            now = format_micro_time(self._utc_now())
-            spec = {
-                "holderIdentity": "",
-                "leaseDurationSeconds": _RELEASED_DURATION_S,
-                "acquireTime": found.spec.acquire_time or now,
-                "renewTime": now,
-                "leaseTransitions": found.spec.lease_transitions or 0,
-            }
-            await self._kube.put(
-                self._path, self._lease(found.metadata.resource_version, spec), timeout_s=self._retry_s
+        return _decode(
+            await self._kube.request(
+                method, path, body=msgspec.json.encode(body), timeout_s=self._times.margin_s
             )
-        except KubeError as error:
-            self._log.info("lease not released; it ends by itself", error=str(error))
+        )
+
+
+def _decode(body: bytes) -> _Lease:
+    try:
+        return msgspec.json.decode(body, type=_Lease)
+    except msgspec.MsgspecError as error:
+        raise KubeError(f"the answer is not a Lease: {error}") from error
+
+
+def _retry_after_s(error: KubeError) -> float:
+    return (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0

@@ -12,9 +12,10 @@ same name is told as vanished and then appeared.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -96,8 +97,13 @@ class Reflector(Generic[R]):
         self._subscribers: list[Subscriber[R]] = []
         self._synced = asyncio.Event()
         self._backoff = backoff or Backoff()
-        self._version = ""
+        #: The version up to which `items` shows every change; empty before the first list.
+        self.version = ""
+        #: How many lists and watches the server has answered, and how many lines the watches brought.
+        self.answers = 0
+        self.lines = 0
         self._barren = 0
+        self._waiting: asyncio.Timeout | None = None
         self._log = log.bind(collection=collection.path)
 
     def subscribe(self, subscriber: Subscriber[R]) -> None:
@@ -114,16 +120,44 @@ class Reflector(Generic[R]):
         async with asyncio.timeout(deadline_s):
             await self._synced.wait()
 
+    async def newest_version(self) -> str:
+        """Ask the API server for the version of its newest change; a KubeError where it does not answer."""
+        body = await self._kube.get(self.collection.path, self.collection.params(limit="1"))
+        try:
+            return self._raw_page_decoder.decode(body).metadata.resource_version
+        except msgspec.MsgspecError as error:
+            raise KubeError(f"the list of {self.collection.path} cannot be read: {error}") from error
+
+    def resume(self) -> None:
+        """End the watch, or the pause before it, so that the next one begins at once."""
+        if self._waiting is not None:
+            self._waiting.reschedule(0)
+            self._waiting = None
+
+    @contextlib.asynccontextmanager
+    async def _until_resumed(self) -> AsyncIterator[None]:
+        """Run the block until `resume` is called."""
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._waiting = limit
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            self._waiting = None
+
     async def run(self) -> None:
         """List, then watch for ever; every failure is logged and followed by a growing pause."""
         while True:
             try:
-                if not self._version:
+                if not self.version:
                     await self._list()
                 await self._watch()
             except Gone as error:
                 # The server no longer knows our version. Resuming would skip events, so list again.
-                self._version = ""
+                self.version = ""
                 self._log.info("version too old, listing again", error=str(error))
                 await self._pause()
             except Forbidden as error:
@@ -138,7 +172,8 @@ class Reflector(Generic[R]):
         delay_s = self._backoff.next_delay_s()
         if isinstance(error, ApiError) and error.retry_after_s is not None:
             delay_s = max(delay_s, error.retry_after_s)
-        await asyncio.sleep(delay_s)
+        async with self._until_resumed():
+            await asyncio.sleep(delay_s)
 
     async def _list(self) -> None:
         metrics.LISTS.labels(self.collection.path).inc()
@@ -161,8 +196,9 @@ class Reflector(Generic[R]):
                 break
             await asyncio.sleep(0)
         await self._remove_all_but(found)
-        self._version = page.metadata.resource_version
+        self.version = page.metadata.resource_version
         self._synced.set()
+        self.answers += 1
         metrics.CACHED_SINCE.labels(self.collection.path).set_to_current_time()
 
     def _decode_page(self, body: bytes) -> ListPage[Any]:
@@ -199,22 +235,28 @@ class Reflector(Generic[R]):
         asked_s = random.randint(*_WATCH_S)  # noqa: S311 - spreads reconnects, no secret
         params = self.collection.params(
             watch="1",
-            resourceVersion=self._version,
+            resourceVersion=self.version,
             allowWatchBookmarks="true",
             timeoutSeconds=str(asked_s),
         )
-        started_s, fruitful = time.monotonic(), False
-        async with self._kube.lines(self.collection.path, params, silence_s=SILENCE_S) as lines:
+        started_s, fruitful, ended = time.monotonic(), False, False
+        async with (
+            self._until_resumed(),
+            self._kube.lines(self.collection.path, params, silence_s=SILENCE_S) as lines,
+        ):
+            self.answers += 1
             async for line in lines:
                 self._take(line)
                 fruitful = True
                 self._backoff.reset()
-        if fruitful or time.monotonic() - started_s > _HEALTHY_S:
+                self.lines += 1
+            ended = True
+        if not ended or fruitful or time.monotonic() - started_s > _HEALTHY_S:
             self._barren = 0
             return
         self._barren += 1
         if self._barren >= _BARREN_WATCHES:
-            self._barren, self._version = 0, ""
+            self._barren, self.version = 0, ""
         await self._pause()
 
     def _take(self, line: bytes) -> None:
@@ -223,18 +265,18 @@ class Reflector(Generic[R]):
             raise error_of(_status_code(event.object), bytes(event.object), doing="watch")
         if event.type == "BOOKMARK":
             bookmark = msgspec.json.decode(event.object, type=_Bookmark)
-            self._version = bookmark.metadata.resource_version
+            self.version = bookmark.metadata.resource_version
             return
         item = self._decode(event.object)
         if item is None:
-            self._version = msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
+            self.version = msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
             return
         metrics.LAST_EVENT.labels(self.collection.path).set_to_current_time()
         if event.type == "DELETED":
             self._remove(item.metadata.key)
         else:
             self._put(item.metadata.key, self._convert(item))
-        self._version = item.metadata.resource_version
+        self.version = item.metadata.resource_version
 
     def _put(self, key: Key, new: R) -> None:
         old = self.items.get(key)

@@ -9,18 +9,22 @@ environment on every request and hides failed answers.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import copy
+import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import aiohttp
 import msgspec
 from aiohttp import hdrs
+from aiohttp.abc import AbstractStreamWriter
 
 from kube.credentials import Credentials
-from kube.errors import ApiError, Unauthorized, Unreachable, error_of
+from kube.errors import ApiError, KubeError, Unauthorized, Unreachable, error_of
 
 T = TypeVar("T")
 Params = Mapping[str, str]
@@ -32,6 +36,7 @@ _PATCH_TYPES: Final[Mapping[PatchType, str]] = {
     "json": "application/json-patch+json",
 }
 _JSON: Final = "application/json"
+_READS: Final = frozenset({"GET", "HEAD"})
 DEFAULT_TIMEOUT_S: Final = 15.0
 _CONNECT_TIMEOUT_S: Final = 5.0
 #: The largest watch line: an object of etcd's limit of 1.5 MiB, with room for escapes and managedFields.
@@ -40,23 +45,69 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 _encode = msgspec.json.Encoder().encode
 
 
+class WriteGuard(Protocol):
+    """Decides whether a write may be sent now (`kube.term.Term`)."""
+
+    @property
+    def write_timeout_s(self) -> float:
+        """The longest time for one write, with the wait for a connection."""
+
+    def check(self) -> None:
+        """Raise a KubeError when nothing may be written any more."""
+
+    def unanswered(self) -> None:
+        """Note that a write was sent, and that its outcome is not known."""
+
+
 class Kube:
     """A session with one API server. Use `connect`, and close it (or use `async with`)."""
 
-    def __init__(self, credentials: Credentials, user_agent: str, connections: int = 100) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        connections: int = 100,
+        *,
+        unacknowledged_s: float | None = None,
+    ) -> None:
+        """`unacknowledged_s`: for how long the kernel may go on sending what the server does not acknowledge.
+
+        Without it a request that was given up may still arrive minutes later, when a broken network is
+        whole again.
+        """
         self._credentials = credentials
         self._server = credentials.server
+        self._guard: WriteGuard | None = None
         self._http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, ssl=credentials.tls()),
+            connector=aiohttp.TCPConnector(
+                limit=connections, ssl=credentials.tls(), socket_factory=_socket_factory(unacknowledged_s)
+            ),
             headers={hdrs.USER_AGENT: user_agent, hdrs.ACCEPT: _JSON},
             read_bufsize=2**21,
             trust_env=False,
         )
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None, *, user_agent: str = "fluence") -> Kube:
+    async def connect(
+        cls,
+        kubeconfig: Path | None = None,
+        *,
+        user_agent: str = "fluence",
+        unacknowledged_s: float | None = None,
+    ) -> Kube:
         """Read the configuration (ConfigError where there is none) and open a session; sends nothing."""
-        return cls(await Credentials.find(kubeconfig), user_agent)
+        credentials = await Credentials.find(kubeconfig)
+        return cls(credentials, user_agent, unacknowledged_s=unacknowledged_s)
+
+    def guarded(self, guard: WriteGuard) -> Kube:
+        """This session, with `guard` asked before each attempt at a write; it shares the connections.
+
+        The guard is asked twice: first, and again when a connection is there and the bytes are handed over.
+        Longer timeouts of writes are lowered to the guard's.
+        """
+        view = copy.copy(self)
+        view._guard = guard
+        return view
 
     @property
     def server(self) -> str:
@@ -144,6 +195,30 @@ class Kube:
         content_type: str,
         timeout_s: float,
     ) -> bytes:
+        if self._guard is None or method in _READS:
+            return await self._send(method, path, params, body, content_type, timeout_s)
+        guarded = _GuardedBody(body or b"", self._guard, content_type)
+        self._guard.check()
+        try:
+            return await self._send(
+                method, path, params, guarded, content_type, min(timeout_s, self._guard.write_timeout_s)
+            )
+        except (Unreachable, asyncio.CancelledError) as error:
+            if guarded.refusal is None:
+                self._guard.unanswered()
+            elif isinstance(error, Unreachable):
+                raise guarded.refusal from None
+            raise
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        body: bytes | _GuardedBody | None,
+        content_type: str,
+        timeout_s: float,
+    ) -> bytes:
         headers = await self._headers()
         if body is not None:
             headers[hdrs.CONTENT_TYPE] = content_type
@@ -181,6 +256,40 @@ class Kube:
     async def _headers(self) -> dict[str, str]:
         token = await self._credentials.authorization()
         return {hdrs.AUTHORIZATION: token} if token else {}
+
+
+class _GuardedBody(aiohttp.BytesPayload):
+    """A body that asks its guard once more when a connection is there and the request is handed over.
+
+    aiohttp holds the headers back until the body is written, so that nothing is sent where the guard refuses.
+    """
+
+    def __init__(self, value: bytes, guard: WriteGuard, content_type: str) -> None:
+        super().__init__(value, content_type=content_type)
+        self._guard = guard
+        self.refusal: KubeError | None = None
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        try:
+            self._guard.check()
+        except KubeError as error:
+            self.refusal = error
+            raise
+        await super().write_with_length(writer, content_length)
+
+
+def _socket_factory(unacknowledged_s: float | None) -> aiohttp.SocketFactoryType | None:
+    # Linux only: elsewhere the kernel decides.
+    if unacknowledged_s is None or not hasattr(socket, "TCP_USER_TIMEOUT"):
+        return None
+    limit_ms = max(1, int(unacknowledged_s * 1000))
+
+    def make(address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(family=address[0], type=address[1], proto=address[2])
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit_ms)
+        return made
+
+    return make
 
 
 async def _lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -17,6 +17,8 @@ from kube.lease import Lease
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 from kube.startup import require_collection
+from kube.term import Term
+from kube.watchdog import Watchdog
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
 from scheduler.holding import Holding
@@ -31,7 +33,7 @@ from scheduler.settings import SchedulerSettings
 class SchedulerProcess:
     """All parts of the scheduler, wired; `run` is the process."""
 
-    def __init__(self, kube: Kube, settings: SchedulerSettings) -> None:
+    def __init__(self, kube: Kube, settings: SchedulerSettings, *, watchdog: Watchdog | None = None) -> None:
         self._kube = kube
         self._settings = settings
         self._lease = Lease(
@@ -40,6 +42,7 @@ class SchedulerProcess:
             settings.lease_name,
             settings.identity,
             duration_s=settings.lease_duration_s,
+            watchdog=watchdog,
         )
         pods: Reflector[CachedPod] = Reflector(kube, Collection("/api/v1/pods"), Pod, convert=cached)
         nodes: Reflector[Node] = Reflector(kube, Collection("/api/v1/nodes"), Node)
@@ -60,22 +63,23 @@ class SchedulerProcess:
         return not_listed(self._reflectors)
 
     async def run(self) -> None:
-        """Schedule until cancelled; a group with LeaseLost when another process may have taken over."""
+        """Schedule until cancelled, in one term after another."""
         await require_collection(self._kube, POD_GROUPS, missing=CRD_MISSING)
         await watch_and_lead(self._reflectors, self._lease, self._lead)
 
-    async def _lead(self) -> None:
-        await Term(self._kube, self._settings, self._lease, self._cache).run()
+    async def _lead(self, term: Term) -> None:
+        await SchedulingTerm(term, self._settings, self._cache).run()
 
 
-class Term:
-    """What one term as leader needs beside the caches; nothing of it outlives the term."""
+class SchedulingTerm:
+    """The parts that decide and write, for one term as leader; nothing of them goes on in the next."""
 
-    def __init__(self, kube: Kube, settings: SchedulerSettings, lease: Lease, cache: ClusterCache) -> None:
+    def __init__(self, term: Term, settings: SchedulerSettings, cache: ClusterCache) -> None:
+        kube = term.kube
         self._cache = cache
         self._binder = Binder(
             kube,
-            may_bind=lease.held,
+            may_bind=term.held,
             node_is_open=cache.node_is_open,
             on_bound=self._bound,
             on_refused=self._refused,
@@ -89,7 +93,7 @@ class Term:
         )
         self._writer = StatusWriter(kube, self._binder.when_idle)
         self._reporter = Reporter(self._writer, self._recorder)
-        self._releaser = Releaser(kube, lease.held)
+        self._releaser = Releaser(kube, term.held)
         holding = Holding(cache, self._releaser, self._reporter)
         self._loop = SchedulingLoop(cache, self._binder, self._reporter, holding)
 

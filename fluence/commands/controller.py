@@ -24,9 +24,11 @@ def controller(settings: ControllerSettings) -> None:
     # Imported here: kubernetes_asyncio would slow down `fluence label` and `fluence version`.
     import controller.settings
     from controller.process import ControllerProcess
-    from fluence.commands.process import identity, run_process, run_terms
+    from fluence.commands.process import identity, run_process
     from groups.workloads.rules import read_rules
     from kube.session import Kube
+    from kube.term import LeaseTimes
+    from kube.watchdog import AlarmWatchdog
 
     told = controller.settings.ControllerSettings(
         identity=identity(),
@@ -40,7 +42,13 @@ def controller(settings: ControllerSettings) -> None:
     rules = read_rules(settings.rules)
 
     async def work(probes: Probes) -> None:
-        async with await Kube.connect(settings.kubeconfig, user_agent="fluence-controller") as kube:
-            await run_terms("controller", lambda: ControllerProcess(kube, told, rules=rules), probes)
+        # What the kernel still sends when a write was given up must not outlive the lease.
+        margin_s = LeaseTimes(settings.lease_seconds).margin_s
+        async with await Kube.connect(
+            settings.kubeconfig, user_agent="fluence-controller", unacknowledged_s=margin_s
+        ) as kube:
+            one = ControllerProcess(kube, told, rules=rules, watchdog=AlarmWatchdog())
+            probes.not_ready = one.not_ready
+            await one.run()
 
     run_process("controller", settings, work)

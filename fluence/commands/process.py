@@ -10,8 +10,8 @@ import asyncio
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import structlog
 import uvloop
@@ -21,7 +21,6 @@ from fluence.probes import Probes
 from fluence.settings import Settings
 from groups.errors import FluenceError
 from kube.errors import Forbidden, Unauthorized, Unreachable
-from kube.lease import LeaseLost
 
 log = structlog.get_logger(__name__)
 
@@ -40,30 +39,6 @@ def run_process(name: str, settings: Settings, work: Work) -> None:
     logs.configure(settings.log_level, name)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(name, settings, work))
-
-
-class Leader(Protocol):
-    """A process that writes while it holds a lease, and raises LeaseLost when it no longer does."""
-
-    def not_ready(self) -> Sequence[str]:
-        """What is missing before it is of use."""
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-
-
-async def run_terms(name: str, make: Callable[[], Leader], probes: Probes) -> None:
-    """Run what `make` makes, and a fresh one after each lost lease: nothing of an old term is trusted.
-
-    An API server that is away for longer than a lease lasts then costs no restart (case C77).
-    """
-    while True:
-        leader = make()
-        probes.not_ready = leader.not_ready
-        try:
-            await leader.run()
-        except* LeaseLost as lost:
-            log.warning("the lease is lost: beginning anew", process=name, error=str(lost.exceptions[0]))
 
 
 async def _run(name: str, settings: Settings, work: Work) -> None:

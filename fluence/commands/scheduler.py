@@ -24,8 +24,10 @@ def scheduler(settings: SchedulerSettings) -> None:
     """
     # Imported here: numpy and kubernetes_asyncio would slow down `fluence label` and `fluence version`.
     import scheduler.settings
-    from fluence.commands.process import identity, run_process, run_terms
+    from fluence.commands.process import identity, run_process
     from kube.session import Kube
+    from kube.term import LeaseTimes
+    from kube.watchdog import AlarmWatchdog
     from scheduler.process import SchedulerProcess
 
     told = scheduler.settings.SchedulerSettings(
@@ -38,7 +40,13 @@ def scheduler(settings: SchedulerSettings) -> None:
     )
 
     async def work(probes: Probes) -> None:
-        async with await Kube.connect(settings.kubeconfig, user_agent="fluence-scheduler") as kube:
-            await run_terms("scheduler", lambda: SchedulerProcess(kube, told), probes)
+        # What the kernel still sends when a write was given up must not outlive the lease.
+        margin_s = LeaseTimes(settings.lease_seconds).margin_s
+        async with await Kube.connect(
+            settings.kubeconfig, user_agent="fluence-scheduler", unacknowledged_s=margin_s
+        ) as kube:
+            one = SchedulerProcess(kube, told, watchdog=AlarmWatchdog())
+            probes.not_ready = one.not_ready
+            await one.run()
 
     run_process("scheduler", settings, work)
