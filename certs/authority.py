@@ -1,7 +1,7 @@
-"""Make an authority and a serving certificate under it: EC P-256, as cases C125 and C129 ask.
+"""Make an authority and a serving certificate signed by it: EC P-256 (cases C125 and C129).
 
-The authority's private key never leaves `new_bundle`: nothing can be signed with it later, so a stolen
-Secret gives away one server and not whatever the API server would trust.
+The authority's private key is not returned, so nothing can be signed with it later: a stolen Secret contains
+the key of one server only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from certs.bundle import Bundle
 
 AUTHORITY_NAME: Final = "Fluence webhook authority"
-#: Clocks differ (case C129): what is made now must be valid for a server whose clock is behind.
+#: Clocks differ (case C129): a new certificate must be valid for a server whose clock is behind.
 BACKDATED: Final = dt.timedelta(hours=24)
 AUTHORITY_LIFETIME: Final = dt.timedelta(days=3650)
 LIFETIME: Final = dt.timedelta(days=365)
@@ -38,7 +38,7 @@ def new_bundle(
     lifetime: dt.timedelta = LIFETIME,
     authority_lifetime: dt.timedelta = AUTHORITY_LIFETIME,
 ) -> Bundle:
-    """A fresh authority and a serving certificate under it for `names` (DNS names and IP addresses)."""
+    """A new authority and a serving certificate for `names` (DNS names and IP addresses)."""
     if not names:
         raise ValueError("a serving certificate needs at least one name")
     authority_key = ec.generate_private_key(ec.SECP256R1())

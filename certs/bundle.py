@@ -1,6 +1,6 @@
-"""A serving certificate with its key and authority, as PEM; and the check that it is any good.
+"""A serving certificate with its key and authority, as PEM, and the check that it can be used.
 
-Owns: what a usable bundle is (case C131). Does not own: making one (`certs.authority`) or storing it.
+Owns: which bundles can be used (case C131). Does not own: making one (`certs.authority`) or storing it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from groups.errors import FluenceError
 
 
 class CertificateError(FluenceError):
-    """A certificate bundle that must not be served; the text says why."""
+    """A certificate bundle cannot be used; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Bundle:
 def verify(bundle: Bundle, names: Sequence[str], now: dt.datetime) -> None:
     """Raise CertificateError unless a client that trusts `bundle.ca` would accept the server now.
 
-    `names` are the DNS names and IP addresses by which clients call it.
+    `names` are the DNS names and IP addresses at which clients call it.
     """
     authority = _certificate(bundle.ca, "ca.crt")
     leaf = _certificate(bundle.cert, "tls.crt")

@@ -1,4 +1,4 @@
-"""The HTTP side: the endpoint for reviews, and three for whoever looks after the process."""
+"""The HTTP application: the endpoint for reviews, and endpoints for probes and metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["REVIEW_PATH", "Readiness", "create_app"]
 
 
 class _App(FastAPI):
-    """FastAPI, but a review goes straight to its endpoint: the middleware would add a tenth to its cost."""
+    """FastAPI, but reviews do not go through its middleware, which would add a tenth to their cost."""
 
     reviews: ReviewEndpoint
 
@@ -47,7 +47,7 @@ class _App(FastAPI):
             await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """The description of the server, with the endpoint for reviews, which FastAPI does not know."""
+        """The OpenAPI description, with the endpoint for reviews, which FastAPI does not know."""
         if self.openapi_schema is None:
             self.openapi_schema = _described(
                 get_openapi(title=self.title, version=self.version, routes=self.routes)
@@ -62,11 +62,11 @@ def create_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     now_s: Callable[[], float] = time.perf_counter,
 ) -> FastAPI:
-    """The application; `readiness` is what `/readyz` tells, and is changed by the caller."""
+    """The application; `/readyz` reports `readiness`, which the caller changes."""
     app = _App(title="Fluence admission webhook", docs_url=None, redoc_url=None, redirect_slashes=False)
     state = readiness if readiness is not None else Readiness(ready=True, why="")
     app.reviews = ReviewEndpoint(policy, state, max_body_bytes, now_s)
-    # For every method but POST, which is refused here.
+    # Refuses every method except POST.
     app.router.routes.append(Route(REVIEW_PATH, app.reviews, methods=["POST"]))
 
     @app.get("/healthz", response_class=PlainTextResponse)

@@ -1,7 +1,7 @@
-"""One connection of a client: uvicorn's, with the deadlines and the orderly end that it lacks.
+"""One connection of a client: uvicorn's, with deadlines, and without lost requests at shutdown.
 
-uvicorn waits for ever for the rest of a request's head, and for the first byte of a new connection. When it
-is told to end it closes a connection on which a request has begun to arrive, so that an admission is lost.
+uvicorn waits for ever for the rest of a request's head, and for the first byte of a new connection. At
+shutdown it closes connections on which a request has begun to arrive, so that a review would be lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-#: How long the head of a request may take to come; it is one packet.
+#: How long the head of a request may take to arrive; it is one packet.
 HEAD_DEADLINE_S: Final = 2.0
 #: How long a connection that is new when the server ends has to send its request.
 LAST_CHANCE_S: Final = 1.0
@@ -24,12 +24,12 @@ class ReviewConnection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
-        """Wait for a first request no longer than for the next one."""
+        """Wait for the first request as long as for later ones, not for ever."""
         super().connection_made(transport)
         self._await_request()
 
     def data_received(self, data: bytes) -> None:
-        """Go on with a request, or begin one."""
+        """Continue a request, or begin one."""
         super().data_received(data)
         if self._head_begun:
             self._give_it(HEAD_DEADLINE_S)
@@ -55,11 +55,11 @@ class ReviewConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """End once what has begun is answered; the application asks the client to close then."""
+        """Close the connection after the requests that have begun are answered."""
         if self._head_begun:
             return
         if self.cycle is None:
-            # A client that has just connected is about to send something.
+            # A client that has just connected will send a request in a moment.
             self._give_it(LAST_CHANCE_S)
             return
         super().shutdown()

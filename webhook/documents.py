@@ -1,8 +1,8 @@
 """Manifests as text: several YAML or JSON documents in, YAML out.
 
-Owns: what a document is and where it begins, so that a mistake can be shown. Does not own: labels.
-A value must come out as it went in, although three readers differ about it: Python's YAML, ours on the
-way out, and the Go YAML of kubectl, to which an unquoted 1e3 is a number.
+Owns: what a document is and the line on which it begins, for error messages. Does not own: labels.
+A value must be the same for kubectl before and after. Python's YAML, our output, and the Go YAML of kubectl
+differ: for the last, an unquoted 1e3 is a number.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def write_documents(values: Iterable[object]) -> str:
 
 
 def _read_json(content: str) -> list[tuple[int, Any]] | None:
-    """JSON texts one after the other, as kubectl accepts them; None if it is no JSON.
+    """JSON texts one after the other, as kubectl accepts them; None if it is not JSON.
 
-    YAML is said to hold JSON, but stumbles over tabs.
+    YAML should include JSON, but its parser refuses tabs.
     """
     if not content.lstrip().startswith("{"):
         return None
@@ -95,8 +95,8 @@ def _yaml_documents(content: str) -> Iterator[tuple[int, Any]]:
 def _plain(source: str, line: int, value: object) -> dict[str, Any]:
     """`value` as JSON would hold it.
 
-    This also breaks the sharing that YAML's anchors make: labels written once for the selector and the
-    template would be one dict, and a label added to the template would change the selector.
+    This also copies what YAML anchors share. Otherwise labels that are written once for selector and template
+    would be one dict, and a label added to the template would change the selector.
     """
     try:
         plain = json.loads(json.dumps(value, allow_nan=False))
@@ -123,14 +123,14 @@ _Loader.yaml_implicit_resolvers = _without(
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # chosen at run time
-    """Strings that any YAML reader could take for something else are quoted."""
+    """Quotes strings that some YAML reader could read as another type."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Write every value out."""
         return True
 
 
-#: Numbers to one reader or another: 1e3, 0o17, 1_000, 12:30, .5; and what YAML 1.1 takes for a boolean.
+#: Numbers for some YAML reader: 1e3, 0o17, 1_000, 12:30, .5; and the booleans of YAML 1.1.
 _AMBIGUOUS: Final = re.compile(r"[-+.]?[0-9][-+0-9a-fA-FxXoO_.:]*|[yYnN]|[-+]?\.(inf|Inf|INF|nan|NaN|NAN)")
 
 

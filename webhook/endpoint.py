@@ -1,8 +1,8 @@
-"""The one endpoint for reviews: bytes in, an AdmissionReview or a sentence out.
+"""The endpoint for reviews: bytes in, an AdmissionReview or an error message out.
 
-A review is always answered with something that the API server understands: HTTP 200 and a decision, or
-a 4xx with a sentence where the body is no review (rule W6, case C35). Even a fault of our own lets the
-object through unchanged, for the controller picks up what we missed and a foreign pod must never suffer.
+A review is always answered with something that the API server understands: HTTP 200 and a decision, or a 4xx
+with a message if the body is no review (rule W6, case C35). If Fluence itself fails, the object is admitted
+unchanged: the controller labels its pods later, and objects of other schedulers are not affected.
 
 A plain ASGI application: dependency injection and response models would cost more than the decision.
 """
@@ -25,9 +25,9 @@ from webhook.review import BadReview, read_review, write_answer
 
 #: Above the largest request of an API server: 3 MiB of object, as much again, and the envelope (W4).
 MAX_BODY_BYTES: Final = 8 * 2**20
-#: How long a body may take to come where the API server does not say how long it waits ...
+#: How long a body may take to arrive if the API server does not say how long it waits ...
 BODY_DEADLINE_S: Final = 4.0
-#: ... and the part of the time it waits (rules W1 and W16), so that it hears our reason before it gives up.
+#: ... and the part of that time otherwise (rules W1 and W16): our error must arrive before it gives up.
 BODY_SHARE: Final = 0.8
 _JSON: Final = b"application/json"
 _SHOWN: Final = 100
@@ -40,8 +40,8 @@ _log = structlog.get_logger("fluence.webhook")
 class Readiness:
     """Whether requests should be sent here, and if not, why not.
 
-    While it drains, every answer asks the client to close the connection, so that it looks for
-    another replica by itself, and nothing is under way when the process ends (rule W28).
+    While the process drains, every answer asks the client to close the connection. The client then uses
+    another replica, and no request is in flight when the process ends (rule W28).
     """
 
     ready: bool = False
@@ -58,7 +58,7 @@ class _Refused(Exception):
 
 
 class ReviewEndpoint:
-    """The ASGI application behind the address that the API server calls."""
+    """The ASGI application that the API server calls."""
 
     def __init__(
         self, policy: Policy, readiness: Readiness, max_body_bytes: int, now_s: Callable[[], float]
@@ -90,7 +90,7 @@ class ReviewEndpoint:
             shown = media_type[:_SHOWN].decode("latin-1")
             raise _Refused(415, f'Content-Type must be {_JSON.decode()}, not "{shown}"')
         declared = headers.get(b"content-length", b"")
-        # The longest honest value has few digits; Python refuses to read more than 4,300.
+        # Real values have few digits; Python refuses to parse more than 4,300.
         if declared.isdigit() and (len(declared) > 18 or int(declared) > 2 * self._max_body_bytes):
             raise _Refused(413, f"the body is larger than {self._max_body_bytes} bytes")
         deadline_s = body_deadline_s(scope["query_string"])
@@ -125,7 +125,7 @@ class ReviewEndpoint:
 
 
 def body_deadline_s(query: bytes) -> float:
-    """How long to wait for a body, by the `timeout` of the request's query (`timeout=5s`)."""
+    """How long to wait for a body, from the `timeout` in the query of the request (`timeout=5s`)."""
     if (asked := _ASKED_TIMEOUT.search(query)) is None:
         return BODY_DEADLINE_S
     return min(BODY_DEADLINE_S, int(asked[1]) * BODY_SHARE)
@@ -133,13 +133,13 @@ def body_deadline_s(query: bytes) -> float:
 
 async def _receive_all(receive: Receive, limit: int) -> bytes | bytearray:
     message = await receive()
-    # Nearly always all of it is here already: then it is not copied.
+    # Nearly always the whole body has arrived already; then it is not copied.
     body: bytes | bytearray = message.get("body", b"")
     if message["type"] == "http.request" and message.get("more_body", False):
         body = bytearray(body)
     received = len(body)
     while message.get("more_body", False):
-        # Some of what is too long is read, but not kept: a client that is still sending when we close the
+        # A part of a body that is too long is read and dropped: a client that still sends when we close the
         # connection may never see our reason.
         message = await receive()
         chunk: bytes = message.get("body", b"")
@@ -159,7 +159,7 @@ def _decide(review: AdmissionRequest, policy: Policy) -> tuple[Decision, str]:
     try:
         decision = decide(review, policy)
     except Exception:
-        # A fault of ours must block nobody's object.
+        # An error in Fluence must not block the creation of objects.
         _log.exception("decision failed, object let through", uid=review.uid[:_SHOWN])
         warning = "Fluence could not read this object; its pods are grouped once they exist"
         return Decision(warnings=(warning,)), "failed"
@@ -169,7 +169,7 @@ def _decide(review: AdmissionRequest, policy: Policy) -> tuple[Decision, str]:
 async def _refuse(send: Send, status: int, reason: str) -> None:
     REFUSED.labels(str(status)).inc()
     _log.warning("request refused", status=status, message=reason)
-    # The rest of the body may still be coming: nothing else can be read from this connection.
+    # The rest of the body may still arrive, so no further request can be read from this connection.
     await _send(send, status, b"text/plain; charset=utf-8", f"{reason}\n".encode(), close=True)
 
 

@@ -1,6 +1,6 @@
 """What the webhook counts.
 
-The counters' children are kept, since finding one by its labels costs more than counting.
+The children of counters are kept, because a look-up by labels costs more than counting.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""AdmissionReview v1, the parts in use (rules W2 to W12). Unknown fields are accepted and ignored.
+"""AdmissionReview v1, the fields in use (rules W2 to W12). Unknown fields are accepted and ignored.
 
-msgspec decodes exactly these fields straight from the bytes, which is most of what a review costs.
+msgspec decodes these fields directly from the bytes. That is most of the cost of a review.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ KIND: Final = "AdmissionReview"
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """What crosses the wire; fields have Kubernetes' names there."""
+    """Base of the structs in requests and answers; fields have the names of Kubernetes there."""
 
 
 class GroupVersionKind(_Wire, frozen=True, kw_only=True):
-    """The kind that the API server sent, which is the one of the webhook's rule (W19)."""
+    """The kind that the API server sent, which is the kind of the webhook's rule (W19)."""
 
     group: str = ""
     version: str = ""
@@ -72,7 +72,7 @@ class AdmissionResponse(_Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AdmissionAnswer(_Wire, frozen=True, kw_only=True):
-    """What the API server gets back."""
+    """The answer to the API server."""
 
     api_version: str = API_VERSION
     kind: str = KIND

@@ -1,4 +1,4 @@
-"""The webhook's decision without an API server: what admission would make of an object in a file.
+"""The webhook's decision without an API server: the result of admission for an object in a file.
 
 Owns: the request that the API server would send, lists of objects, applying the patch. Does not own: the
 decision, which is `webhook.decide` for both.
@@ -20,7 +20,7 @@ from webhook.models import AdmissionRequest, GroupVersionKind
 
 @dataclass
 class Outcome:
-    """An object as admission would leave it, and what it would say about it."""
+    """An object after admission, with warnings, or with denials."""
 
     value: dict[str, Any]
     denials: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ def typed_item(item: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_for(value: dict[str, Any], namespace: str, uid: str) -> AdmissionRequest:
-    """What the API server would ask about `value` on its creation."""
+    """The request that the API server would send for the creation of `value`."""
     api_version, kind = text(value.get("apiVersion")), text(value.get("kind"))
     group, _, version = api_version.rpartition("/")
     return AdmissionRequest(
@@ -71,7 +71,7 @@ def request_for(value: dict[str, Any], namespace: str, uid: str) -> AdmissionReq
 
 
 def describe(value: dict[str, Any]) -> str:
-    """How an object is called in messages: its kind, and its name or what that begins with."""
+    """The name of an object in messages: its kind, and its name or the beginning of it."""
     metadata = mapping(value.get("metadata"))
     return f'{text(value.get("kind"))} "{text(metadata.get("name")) or text(metadata.get("generateName"))}"'
 

@@ -1,8 +1,8 @@
 """RFC 6902 lists that add labels to a pod template, built by hand. Pure.
 
-A well-formed patch that does not apply is an error 500 for the user even with failurePolicy Ignore (rule
-W8), so every missing parent is added; nothing that is there is touched, only what is missing is added,
-and what is complete gets no operation at all.
+A well-formed patch that does not apply is an error 500 for the user even with failurePolicy Ignore (rule W8).
+So every missing parent is added, existing values are never changed, and a complete template gets no
+operation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pointer(place: Place) -> str:
 
 
 def add_labels(obj: Mapping[str, Any], template: Place, labels: Mapping[str, str]) -> list[Operation]:
-    """Operations that give the template at `template` these labels; it must be there and be a map."""
+    """Operations that give the template at `template` these labels; it must exist and be a map."""
     if not labels:
         return []
     metadata = (*template, "metadata")

@@ -1,6 +1,6 @@
-"""From the bytes of an AdmissionReview to a request, and from a decision to the bytes of an answer. Pure.
+"""Decode an AdmissionReview into a request, and encode a decision as an answer. Pure.
 
-Owns: what a readable review is, and the shape of an answer. Does not own: HTTP, or the decision.
+Owns: which reviews are valid, and the form of an answer. Does not own: HTTP, or the decision.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_review(body: bytes | bytearray) -> AdmissionRequest:
 
 
 def _explain(body: bytes | bytearray, reason: str) -> str:
-    """What is wrong, most telling first: nothing there, another version or kind, then the first field."""
+    """What is wrong: an empty body, another version or kind, or the first wrong field, in this order."""
     if not body.strip():
         return f"the body is empty: post an {KIND} of {API_VERSION}"
     try:
@@ -67,13 +67,13 @@ def _explain(body: bytes | bytearray, reason: str) -> str:
 
 
 def write_answer(uid: str, decision: Decision) -> bytes:
-    """The AdmissionReview that carries `decision` back (rules W5 to W12)."""
+    """The AdmissionReview that answers with `decision` (rules W5 to W12)."""
     patch = _encoder.encode(decision.patch) if decision.patch else None
     response = AdmissionResponse(
         uid=uid,
         allowed=decision.allowed,
         patch_type="JSONPatch" if decision.patch else None,
-        # msgspec writes bytes as base64, as the wire has it.
+        # msgspec writes bytes as base64, as the API requires.
         patch=patch,
         status=None if decision.allowed else _status(decision),
         warnings=decision.warnings,

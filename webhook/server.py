@@ -1,8 +1,8 @@
-"""The process: certificate, socket, uvicorn, and an orderly end.
+"""The process: certificate, socket, uvicorn, and shutdown.
 
-`serve` runs until it is cancelled; then readiness goes, it serves on for a while, since news of that takes
-time to reach the API server, ends each connection with an answer, and returns by raising CancelledError.
-Signals are the caller's. Nothing here is on the path of a request.
+`serve` runs until it is cancelled. Then it reports that it is not ready, continues to serve for a while
+because the API server notices that with a delay, answers the last request of each connection, and raises
+CancelledError. The caller handles signals. Nothing here runs during a request.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from webhook.app import Readiness, create_app
 from webhook.connection import ReviewConnection
 from webhook.settings import WebhookSettings
 
-#: Above the 90 s after which the API server closes an idle connection: whoever closes first must not be
-#: us, or a review is sent into a socket that is just closing (rule W28).
+#: Above the 90 s after which the API server closes an idle connection. If we closed first, a review could be
+#: sent into a socket that is just closing (rule W28).
 KEEP_ALIVE_S = 120
 
 _log = structlog.get_logger("fluence.webhook")
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its hands on the process's signals."""
+    """uvicorn without its signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -45,9 +45,9 @@ async def serve(
     *,
     bound: asyncio.Future[int] | None = None,
 ) -> None:
-    """Serve reviews until cancelled. Raises FluenceError where it cannot start.
+    """Serve reviews until cancelled. Raises FluenceError if it cannot start.
 
-    `readiness` is kept up to date for the caller's own probes; `bound` is told the port, for port 0.
+    `readiness` is kept up to date for the caller's probes; `bound` is called with the port, for port 0.
     """
     state = readiness if readiness is not None else Readiness()
     with _listen(settings.host, settings.port) as listener:
@@ -67,7 +67,7 @@ async def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket, before anything else is done: a port that is taken is the commonest mistake."""
+    """A listening socket. It is opened first, because a port in use is the most common mistake."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -105,7 +105,7 @@ def _server(settings: WebhookSettings, state: Readiness, context: ssl.SSLContext
 
 
 async def _nothing() -> None:
-    """With --cert-dir somebody else registers the certificate."""
+    """With --cert-dir the administrator registers the certificate."""
 
 
 async def _run(
@@ -119,7 +119,7 @@ async def _run(
     port = int(listener.getsockname()[1])
     running = asyncio.create_task(server.serve(sockets=[listener]), name="webhook server")
     try:
-        # Serve first: once the caBundle is published, the API server calls.
+        # Serve first: the API server calls as soon as the caBundle is published.
         await _started(server, running)
         state.why = "not registered yet"
         await register()
@@ -127,7 +127,7 @@ async def _run(
         _log.info("serving reviews", port=port)
         if bound is not None and not bound.done():
             bound.set_result(port)
-        # Shielded: a cancellation must reach us, not cut off answers under way.
+        # Shielded: a cancellation must not interrupt requests in flight.
         await asyncio.shield(running)
     finally:
         served = state.ready
@@ -150,5 +150,5 @@ async def _started(server: _Server, running: asyncio.Task[None]) -> None:
             except OSError as error:
                 raise FluenceError(f"the webhook cannot listen: {error.strerror}") from error
             raise FluenceError("the webhook's server ended before it began to serve")
-        # uvicorn has no event for it; it takes one turn of the loop, or a few.
+        # uvicorn has no event for this; it takes one or a few iterations of the event loop.
         await asyncio.sleep(0.005)

@@ -1,7 +1,7 @@
 """Get the serving certificate, and tell the API server to trust it: the webhook's only API calls.
 
-Owns: the Secret that all replicas share, the caBundle of our MutatingWebhookConfiguration, and what
-fails about either. Does not own: cryptography (`certs`), or renewal while the process runs.
+Owns: the Secret that all replicas share, the caBundle of our MutatingWebhookConfiguration, and errors about
+both. Does not own: cryptography (`certs`), or renewal while the process runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kube.errors import Conflict, Forbidden, KubeError, NotFound, is_transient
 from kube.session import Kube
 from webhook.settings import WebhookSettings
 
-#: A stored certificate that ends sooner is replaced at start, for nothing renews it later.
+#: A stored certificate that ends sooner is replaced at start, because nothing renews it later.
 RENEW_BEFORE: Final = dt.timedelta(days=30)
 _SECRET_TYPE: Final = "kubernetes.io/tls"  # noqa: S105  (a type of Secret)
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -67,9 +67,9 @@ def utc_now() -> dt.datetime:
 
 
 async def obtain(kube: Kube, settings: WebhookSettings, now: Callable[[], dt.datetime] = utc_now) -> Bundle:
-    """The bundle in the Secret, made and stored first where there is none that is any good.
+    """The bundle in the Secret; if there is none that can be used, a new one is stored first.
 
-    Replicas that start together come to the same one: whoever loses the race reads again (case C126).
+    Replicas that start together get the same one: the one that loses the race reads again (case C126).
     """
     what = f'secrets "{settings.tls_secret}" in namespace "{settings.namespace}"'
 
@@ -97,10 +97,10 @@ async def _obtain_once(kube: Kube, settings: WebhookSettings, now: dt.datetime) 
     except CertificateError as error:
         bundle = new_bundle(names, now)
         body = _secret_body(settings, bundle)
-        # Whoever changed it in between wins: a 409 makes us read again.
+        # If it was changed in between, the answer is 409, and we read it again.
         body["metadata"]["resourceVersion"] = stored.metadata.resource_version
         if stored.type != _SECRET_TYPE:
-            # The type of a Secret cannot be changed; ours is not worth keeping under another one.
+            # The type of a Secret cannot be changed, so another type is kept.
             body["type"] = stored.type
         await kube.put(one, body)
         _log.warning("certificate replaced", secret=settings.tls_secret, reason=str(error))
@@ -150,12 +150,12 @@ async def publish(kube: Kube, settings: WebhookSettings, authority: bytes) -> No
         stale = [one for one in found.webhooks or () if one.client_config.ca_bundle != bundle]
         if not stale:
             return
-        # Merged by name: other fields, and changes made in between, stay as they are.
+        # Merged by name: other fields, and changes made in between, are kept.
         entries = [{"name": one.name, "clientConfig": {"caBundle": bundle}} for one in stale]
         await kube.patch(path, {"webhooks": entries}, "strategic")
         _log.info("caBundle published", configuration=found.metadata.name, webhooks=len(stale))
 
-    # Helm makes the configuration some seconds after the Deployment that runs us.
+    # Helm creates the configuration some seconds after our Deployment.
     await _persist(attempt, settings, what, retry_also=(Conflict, NotFound))
 
 
@@ -165,7 +165,7 @@ async def _persist(
     what: str,
     retry_also: tuple[type[KubeError], ...],
 ) -> T:
-    """Try until the deadline; then say what is missing and what to do about it."""
+    """Try until the deadline; then raise an error that says what is missing and what to do."""
     patience_s = min(ROLES_DEADLINE_S, settings.startup_deadline_s)
 
     def say_that_it_waits(error: KubeError, delay_s: float) -> None:
@@ -226,5 +226,5 @@ def file_context(folder: Path) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    # Without this OpenSSL asks on the terminal and waits for ever.
+    # Without this OpenSSL asks for a password on the terminal and waits for ever.
     return ""

@@ -1,4 +1,4 @@
-"""What the authority and the serving certificate are like, and which bundles are refused."""
+"""The authority, the serving certificate, and which bundles are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ lifetimes = st.timedeltas(dt.timedelta(minutes=10), dt.timedelta(days=4000))
     st.timedeltas(dt.timedelta(days=-3000), dt.timedelta(days=3000)),
     lifetimes,
 )
-def test_whatever_is_made_is_accepted_for_its_names(
+def test_a_new_bundle_is_accepted_for_all_its_names(
     names: list[str], age: dt.timedelta, lifetime: dt.timedelta
 ) -> None:
     """Cases C125 and C129."""
@@ -139,7 +139,7 @@ def test_a_certificate_of_another_namespace_is_refused() -> None:
     ("clock", "says"),
     [(NOW - dt.timedelta(days=2), "not valid before"), (NOW + dt.timedelta(days=366), "ended at")],
 )
-def test_a_certificate_out_of_its_time_is_refused(clock: dt.datetime, says: str) -> None:
+def test_an_expired_or_not_yet_valid_certificate_is_refused(clock: dt.datetime, says: str) -> None:
     with pytest.raises(CertificateError, match=says):
         verify(BUNDLE, NAMES, clock)
 

@@ -61,8 +61,8 @@ def test_a_pod_on_a_node_without_the_key_closes_nothing():
     assert allowed(ledger, web(16)) == set("abcd")
 
 
-def test_the_domain_opens_when_the_last_such_pod_goes_and_that_is_a_gain():
-    """IA7: what has ended repels nobody."""
+def test_the_domain_opens_when_the_last_such_pod_goes_and_the_room_version_rises():
+    """IA7: pods that have ended keep none away."""
     ledger = three_nodes()
     term = Repulsion(HOST, None, APP)
     for uid in ("one", "two"):
@@ -87,7 +87,7 @@ def test_members_that_a_term_tells_apart_go_to_different_nodes():
 
 
 def test_the_refusal_names_anti_affinity():
-    """Never ignored, and said aloud."""
+    """It is never ignored silently."""
     ledger = cluster(node("a", labels={HOST: "a"}))
     use(ledger, "there", "a", asks(), (Repulsion(HOST, None, APP),))
     message = refused(ledger, web(1)).message

@@ -1,4 +1,4 @@
-"""The scheduler's cases, as far as the matching core decides them: what is bound where, or why not."""
+"""The scheduling cases that the matching core decides: what is bound where, or why not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rest(wanted: Gang, plan: Placement) -> Gang:
     return Gang(wanted.key, waiting, needed, counted=len(plan))
 
 
-def test_a_gang_that_does_not_fit_is_not_begun_and_blocks_nobody():
+def test_no_member_of_a_gang_that_does_not_fit_is_placed_and_others_are():
     """C81: 5 x 1 on 2 + 2; the smaller gang passes; the numbers are said."""
     ledger = cluster(node("a", "2"), node("b", "2"))
     five, four = gang(*[pod()] * 5, key="default/g5"), gang(*[pod()] * 4, key="default/g4")
@@ -51,7 +51,7 @@ def test_a_gang_that_does_not_fit_is_not_begun_and_blocks_nobody():
     assert refused(ledger, five).room == 0
 
 
-def test_of_two_gangs_with_room_for_one_exactly_one_goes():
+def test_of_two_gangs_with_room_for_one_exactly_one_is_placed():
     """C82: never 2 + 2."""
     ledger = cluster(node("a", "4"))
     first = bind(ledger, gang(*[pod()] * 3, key="default/a"))
@@ -63,7 +63,7 @@ def test_of_two_gangs_with_room_for_one_exactly_one_goes():
 
 
 def test_a_waiting_gang_holds_nothing():
-    """C85: a single pod goes past it; it goes itself once there is room."""
+    """C85: a single pod is placed meanwhile; the gang is placed once there is room."""
     ledger = cluster(node("a", "9"))
     ten = gang(*[pod()] * 10, key="default/ten")
     assert refused(ledger, ten).room == 9
@@ -81,7 +81,7 @@ def test_members_that_ask_for_different_amounts_are_each_counted_as_they_are(ord
     assert found.nodes[f"default/g-{order.index('5')}"] == "a"
 
 
-def test_a_mixed_gang_that_does_not_fit_is_not_begun():
+def test_no_member_of_a_mixed_gang_that_does_not_fit_is_placed():
     """C87, variant: 1 + 4 + 4 on 6 and 2."""
     no = refused(cluster(node("a", "6"), node("b", "2")), gang(pod("1"), pod("4"), pod("4")))
     assert (no.needed, no.room, no.proven) == (3, 2, True)
@@ -159,7 +159,7 @@ def test_a_resource_that_no_node_has_is_lacking_everywhere():
 
 
 def test_pods_that_have_ended_hold_nothing():
-    """C94: six finished pods of 1 CPU on 4 CPU; the caller takes them off the books (R13)."""
+    """C94: six finished pods of 1 CPU on 4 CPU; the caller removes them from the ledger (R13)."""
     ledger = cluster(node("a", "4"))
     for number in range(4):
         use(ledger, f"old-{number}", "a", asks(cpu="1"))
@@ -186,7 +186,7 @@ def test_more_pods_than_the_minimum_take_what_there_is():
     assert len(placed(ledger, rest(late, one))) == 2
 
 
-def test_below_the_minimum_not_one_of_many_pods_goes():
+def test_below_the_minimum_no_pod_is_placed():
     """C99, second run: room for four where five are needed."""
     no = refused(cluster(node("a", "4")), gang(*[pod()] * 10, needed=5))
     assert (no.needed, no.room) == (5, 4)
@@ -280,7 +280,7 @@ def test_nodes_that_do_not_count():
     assert by_node(placed(ledger, gang(*[pod()] * 4))) == {"good": 4}
 
 
-def test_a_label_alone_keeps_nobody_away():
+def test_a_label_alone_excludes_no_pod():
     """C109: a single-node cluster whose node is called a control plane but carries no taint."""
     ledger = cluster(node("a", labels={"node-role.kubernetes.io/control-plane": ""}))
     assert len(placed(ledger, gang(*[pod()] * 4))) == 4

@@ -1,4 +1,4 @@
-"""The books: every pod counted once, whatever the order in which things are told."""
+"""The ledger counts every pod once, in whatever order events arrive."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ REQUESTS = st.sampled_from(
 )
 
 
-class Books(RuleBasedStateMachine):
-    """A ledger beside the plainest model of it: dictionaries of what was told last."""
+class LedgerMachine(RuleBasedStateMachine):
+    """A ledger compared with a simple model: dictionaries of the last known state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,12 +96,12 @@ class Books(RuleBasedStateMachine):
         assert all(cpu[column] == 0 for column in range(len(cpu)) if column not in here)
 
 
-Books.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
-TestBooks = Books.TestCase
+LedgerMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLedger = LedgerMachine.TestCase
 
 
-def test_a_pod_that_is_told_again_is_counted_once():
-    """S5: relists and resyncs tell everything again."""
+def test_a_pod_that_is_put_again_is_counted_once():
+    """S5: after a new list everything is put again."""
     ledger = cluster(node("a", "4"))
     for _ in range(3):
         use(ledger, "p", "a", asks(cpu="1"))
@@ -119,7 +119,7 @@ def test_usage_on_a_node_that_is_not_known_yet_counts_once_it_is():
     assert ledger.view().free_on("a")["cpu"] == 1000
 
 
-def test_a_node_that_comes_back_still_carries_its_pods():
+def test_a_node_that_is_added_again_still_has_its_pods():
     """C103: a Node object deleted and made again does not make its pods disappear."""
     ledger = cluster(node("a", "4"))
     use(ledger, "p", "a", asks(cpu="3"))
@@ -141,15 +141,15 @@ def test_an_assumed_pod_that_is_seen_bound_is_not_counted_twice_nor_forgotten():
 
 
 def test_a_pod_that_is_seen_elsewhere_than_assumed_moves():
-    """The API server knows better: another scheduler was faster."""
+    """What the API server shows counts: another scheduler was faster."""
     ledger = cluster(node("a", "4"), node("b", "4"))
     ledger.assume(placed(ledger, gang(pod("3"))))
     use(ledger, "default/g-0", "b", pod("3").requests)
     assert (ledger.view().free_on("a")["cpu"], ledger.view().free_on("b")["cpu"]) == (4000, 1000)
 
 
-def test_resources_that_only_a_pod_has_named_are_booked_too():
-    """R8: the books grow by as many resources as there are."""
+def test_resources_that_only_a_pod_names_are_counted():
+    """R8: the arrays grow by new resources."""
     ledger = cluster(node("a", "4"))
     names = [f"x.io/r{number}" for number in range(20)]
     use(ledger, "p", "a", tuple((name, 2) for name in names))
@@ -158,7 +158,7 @@ def test_resources_that_only_a_pod_has_named_are_booked_too():
     assert [ledger.view().free_on("a")[name] for name in names] == [1] * 20
 
 
-def test_absurd_requests_make_nothing_overflow():
+def test_absurdly_large_requests_do_not_overflow():
     """A pod with a node name of its own bypasses every check; its numbers must not wrap around."""
     ledger = cluster(node("a", "4"))
     for uid in "pqr":
@@ -190,7 +190,9 @@ def test_absurd_requests_make_nothing_overflow():
         pytest.param(node("a"), node("a"), False, id="nothing"),
     ],
 )
-def test_gains_rise_exactly_when_a_change_of_a_node_may_help(before: Node, after: Node, gained: bool):
+def test_the_room_version_rises_exactly_when_a_change_of_a_node_may_help(
+    before: Node, after: Node, gained: bool
+):
     """C105: retried for what could help, and not for every heartbeat."""
     ledger = cluster(before)
     seen = ledger.room_version
@@ -198,8 +200,8 @@ def test_gains_rise_exactly_when_a_change_of_a_node_may_help(before: Node, after
     assert (ledger.room_version > seen) is gained
 
 
-def test_gains_rise_when_usage_goes_and_not_when_it_comes():
-    """C93: what a pod gives back may help others."""
+def test_the_room_version_rises_when_usage_falls_and_not_when_it_grows():
+    """C93: room that a pod frees may help others."""
     ledger = cluster(node("a"), node("b"))
     seen = ledger.room_version
     use(ledger, "p", "a", asks(cpu="1"))
@@ -216,8 +218,8 @@ def test_gains_rise_when_usage_goes_and_not_when_it_comes():
     assert ledger.room_version == seen + 2
 
 
-def test_columns_of_nodes_that_went_are_used_again():
-    """A cluster that breathes does not grow."""
+def test_columns_of_removed_nodes_are_used_again():
+    """Adding and removing nodes does not make the arrays grow."""
     ledger = Ledger(2)
     for number in range(50):
         ledger.upsert_node(node(f"n{number}", labels={"kubernetes.io/hostname": f"n{number}"}))

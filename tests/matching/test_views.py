@@ -1,4 +1,4 @@
-"""A view is a picture: nothing changes it, and a different cluster is another view."""
+"""A view is an immutable snapshot; a changed cluster is another view."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_pods_that_end_leave_room_and_decisions_do_not_end():
     assert later.free_on("a")["cpu"] == 1000
 
 
-def test_held_room_is_taken_for_everybody_but_its_gang():
+def test_held_room_is_used_for_all_gangs_but_its_own():
     """A5b: the missing members' room is a reservation."""
     ledger = cluster(node("a", "2"))
     found = placed(ledger, gang(pod("1"), key="default/stranded"))
@@ -152,7 +152,7 @@ def test_held_room_is_taken_for_everybody_but_its_gang():
     assert isinstance(match(ledger.view(), two), Placement)
 
 
-def test_holding_the_same_room_again_makes_no_news():
+def test_holding_the_same_room_again_changes_nothing():
     ledger = cluster(node("a", "2"))
     kind = pod_kind("default", None, pod("1"))
     for _ in range(2):
@@ -182,7 +182,7 @@ def test_a_node_under_pressure_is_closed_before_its_taint_arrives(pressure: str)
     assert isinstance(match(ledger.view(), gang(pod())), Placement)
 
 
-def test_a_node_that_is_made_anew_under_its_name_is_another_node():
+def test_a_node_that_is_created_again_under_its_name_is_another_node():
     """T7: a decision for the old one does not hold for the new one."""
     ledger = cluster(Node("a", {"cpu": 4000, "pods": 10, "memory": 1 << 33}, uid="old"))
     found = placed(ledger, gang(pod()))

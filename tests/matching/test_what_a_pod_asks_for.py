@@ -87,7 +87,7 @@ def test_a_pod_without_requests_still_takes_a_pod_slot():
     assert pod_requests([container(cpu="0", memory="0")]) == (("pods", 1),)
 
 
-def test_a_resize_counts_the_larger_of_wish_and_reality():
+def test_a_resize_counts_the_larger_of_wanted_and_actual_amount():
     """R5: growing counts at once, shrinking only when it has happened."""
     growing = ContainerRequest(milli(4000), actual=milli(1000), allocated=milli(1000))
     shrinking = ContainerRequest(milli(1000), actual=milli(4000), allocated=milli(1000))
@@ -95,7 +95,7 @@ def test_a_resize_counts_the_larger_of_wish_and_reality():
     assert dict(pod_requests([shrinking]))["cpu"] == 4000
 
 
-def test_a_resize_called_infeasible_counts_what_runs():
+def test_an_infeasible_resize_counts_the_actual_amount():
     """R5: the kubelet will never do it."""
     stuck = ContainerRequest(milli(64_000), actual=milli(1000), allocated=milli(2000))
     assert dict(pod_requests([stuck], resize_infeasible=True))["cpu"] == 2000

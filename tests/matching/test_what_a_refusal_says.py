@@ -45,7 +45,7 @@ def test_it_names_extended_resources_with_their_numbers():
     ) in no.message
 
 
-def test_a_single_pod_is_not_spoken_of_as_many():
+def test_a_single_pod_is_in_the_singular():
     """C116: grammar counts."""
     message = refused(cluster(node("a", "1")), gang(pod("2"))).message
     assert message.startswith(
@@ -53,7 +53,7 @@ def test_a_single_pod_is_not_spoken_of_as_many():
     )
 
 
-def test_where_resources_are_short_only_together_no_single_one_is_called_lacking():
+def test_no_resource_is_called_lacking_if_only_several_together_are_short():
     """Four CPUs and 8Gi, but never on one node."""
     ledger = cluster(node("a", "4", "1Gi"), node("b", "1", "8Gi"))
     no = refused(ledger, gang(Shape(asks(cpu="4", memory="8Gi"))))
@@ -73,7 +73,7 @@ def test_where_no_node_may_be_used_the_reason_is_a_word_of_its_own():
 
 
 def test_a_rule_that_is_not_supported_is_refused_by_its_name():
-    """Issue 3, point 5: never ignored."""
+    """It is never ignored silently."""
     strange = dataclasses.replace(pod(), unsupported=("required pod anti-affinity", "host ports 80"))
     no = refused(cluster(node("a")), gang(pod(), strange))
     assert no.why is Why.UNSUPPORTED_RULE
@@ -148,7 +148,7 @@ def test_a_message_is_never_longer_than_an_event_may_be(shapes: tuple[ShapeRepor
 
 
 @pytest.mark.parametrize("kinds", [1, 6, 40])
-def test_many_kinds_of_members_do_not_drown_the_head(kinds: int):
+def test_the_beginning_of_the_message_is_kept_with_many_kinds_of_members(kinds: int):
     """C117: needed and room come first."""
     ledger = cluster(node("a", "0"))
     shapes = [pod(f"{number + 1}m") for number in range(kinds)]

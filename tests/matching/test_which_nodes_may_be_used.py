@@ -168,7 +168,7 @@ def test_the_mask_says_of_every_node_what_the_rules_say(
 def test_a_changed_table_answers_like_a_fresh_one(
     before: list[Node], after: list[Node], want: NodeConstraints
 ):
-    """What was interned for nodes and labels that are gone leaves no trace."""
+    """Interned values of removed nodes and labels have no effect."""
     ledger = cluster(*named(before), width=1)
     eligible(ledger, want)
     for one in named(after):
@@ -212,7 +212,7 @@ def test_a_cordoned_node_takes_those_that_tolerate_the_cordon():
     assert placed(ledger, gang(pod(constraints=through))).nodes == {"default/g-0": "a"}
 
 
-def test_a_node_that_is_being_deleted_takes_nobody():
+def test_a_node_that_is_being_deleted_takes_no_pod():
     """T7: no toleration helps."""
     ledger = cluster(node("a", deleting=True))
     everything = NodeConstraints(tolerations=(Toleration("", "Exists"),))
