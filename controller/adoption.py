@@ -16,7 +16,6 @@ from groups.errors import ContractError
 from groups.workloads.adopt import PodIdentity, adopt
 from groups.workloads.older import NOTHING, Told, read_older
 from groups.workloads.rules import Rules
-from groups.workloads.shapes import OwnerRef
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,10 @@ def _complaint_of_owner(pod: Pod, owner: Owner | None) -> Complaint | None:
 
 def _identity(pod: Pod) -> PodIdentity:
     meta = pod.metadata
-    owner = meta.controller
     return PodIdentity(
         namespace=meta.namespace,
         name=meta.name,
         labels=meta.labels or {},
         annotations=meta.annotations or {},
-        owner=OwnerRef(owner.api_version, owner.kind, owner.name, owner.uid) if owner is not None else None,
+        owner=meta.controller,
     )

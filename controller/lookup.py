@@ -23,7 +23,6 @@ from controller.owners import Owner, describe, gone_owner, unknown_owner
 from groups.contract import SCHEDULER_NAME
 from groups.objects import Key, OwnerReference
 from groups.workloads.rules import Rule, Rules
-from groups.workloads.shapes import OwnerRef
 from kube.errors import Forbidden, NotFound
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
@@ -80,7 +79,7 @@ class OwnerLookup:
 
     async def find(self, namespace: str, reference: OwnerReference) -> Owner:
         """The owner that `reference` leads to; for a Deployment's ReplicaSet that is the Deployment."""
-        rule = self._rules.counted_owner(_reference(reference))
+        rule = self._rules.counted_owner(reference)
         if rule is None:
             return unknown_owner(reference)
         try:
@@ -94,7 +93,7 @@ class OwnerLookup:
         if workload is None:
             return gone_owner(reference)
         behind = workload.metadata.controller
-        if behind is not None and self._rules.behind(rule, _reference(behind)) is not None:
+        if behind is not None and self._rules.behind(rule, behind) is not None:
             return await self.find(namespace, behind)
         return describe(rule, reference, workload, self._scheduler_name)
 
@@ -150,10 +149,6 @@ class OwnerLookup:
             self._on_change(old.metadata.uid)
         elif new is not None and (old is None or _telling(old) != _telling(new)):
             self._on_change(new.metadata.uid)
-
-
-def _reference(reference: OwnerReference) -> OwnerRef:
-    return OwnerRef(reference.api_version, reference.kind, reference.name, reference.uid)
 
 
 def _version(rule: Rule, reference: OwnerReference) -> str:

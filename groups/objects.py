@@ -26,9 +26,14 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
 
     kind: str
     name: str
-    uid: str
+    uid: str = ""
     api_version: str = ""
     controller: bool | None = None
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):

@@ -259,4 +259,6 @@ class ClusterCache:
 
 def _of_interest(group: PodGroup) -> tuple[object, ...]:
     meta = group.metadata
-    return (meta.uid, meta.deletion_timestamp, meta.owner_references, meta.annotations, group.spec)
+    # The stamp decides about the order of the queue.
+    stamp = group.status.creation_time
+    return (meta.uid, meta.deletion_timestamp, meta.owner_references, meta.annotations, group.spec, stamp)

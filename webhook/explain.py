@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from groups.workloads.grouping import COUNTED, Grouped
 from groups.workloads.rules import Rule, Rules
 from groups.workloads.schema import Count
 from groups.workloads.shapes import WILDCARDS, Place, bind, lookup, show_path
 from groups.workloads.sizing import evaluate, gang_size, holds, is_gang
-from webhook.decide import Judgement, Policy, judge
+from webhook.decide import Policy, Reviewed, review
 from webhook.documents import items_of
-from webhook.labels import COUNTED, Labelled
 from webhook.offline import describe, request_for, typed_item
 
 
@@ -27,27 +27,27 @@ def explain(value: dict[str, Any], namespace: str, policy: Policy, uid: str) -> 
                 yield from explain(typed_item(item, value), namespace, policy, uid)
         return
     yield describe(value)
-    for line in _lines(value, judge(request_for(value, namespace, uid), policy), policy.rules):
+    for line in _lines(value, review(request_for(value, namespace, uid), policy), policy.rules):
         yield f"  {line}"
 
 
-def _lines(obj: Mapping[str, Any], judgement: Judgement, rules: Rules) -> Iterator[str]:
-    rule = judgement.rule
+def _lines(obj: Mapping[str, Any], reviewed: Reviewed, rules: Rules) -> Iterator[str]:
+    rule = reviewed.workload.rule
     if rule is not None:
         name = f"{rule.kind} of {rule.group}" if rule.group else rule.kind
         yield f"rule      {name}, in {rules.source_of(rule)}"
-    for one in judgement.templates:
-        yield from _template(obj, one, judgement.templates, rule)
-    if not judgement.decision.allowed:
-        yield f"denied    {judgement.decision.message}"
-    elif not judgement.decision.patch:
-        yield f"unchanged {judgement.why_not}"
-    for warning in judgement.decision.warnings:
+    for one in reviewed.grouped:
+        yield from _template(obj, one, reviewed.grouped, rule)
+    if not reviewed.decision.allowed:
+        yield f"denied    {reviewed.decision.message}"
+    elif not reviewed.decision.patch:
+        yield f"unchanged {reviewed.why_unchanged}"
+    for warning in reviewed.decision.warnings:
         yield f"warning   {warning}"
 
 
 def _template(
-    obj: Mapping[str, Any], one: Labelled, all_of_them: Sequence[Labelled], rule: Rule | None
+    obj: Mapping[str, Any], one: Grouped, all_of_them: Sequence[Grouped], rule: Rule | None
 ) -> Iterator[str]:
     place = one.part.place
     yield f"template  {show_path(place) if place else 'the pod itself'}"
@@ -59,7 +59,8 @@ def _template(
         yield f"  size    {one.size}{counted}   {_source(one.size_from)}"
     else:
         yield f"  size    none   {one.size_from}"
-    written = ", ".join(f'{key}: "{value}"' for key, value in one.missing.items())
+    missing = {**one.labels, **one.annotations}
+    written = ", ".join(f'{key}: "{value}"' for key, value in missing.items())
     yield f"  writes  {written or 'nothing: both labels are there'}"
 
 
@@ -67,7 +68,7 @@ def _source(said: str) -> str:
     return said if " " in said else f"from {said}"
 
 
-def _sum(obj: Mapping[str, Any], one: Labelled, all_of_them: Sequence[Labelled], rule: Rule | None) -> str:
+def _sum(obj: Mapping[str, Any], one: Grouped, all_of_them: Sequence[Grouped], rule: Rule | None) -> str:
     if rule is None or rule.named_by == "pod":
         return "the pod alone"
     if not is_gang(rule, obj):

@@ -1,4 +1,4 @@
-"""RFC 6902 lists that add labels to a pod template, built by hand. Pure.
+"""RFC 6902 lists that add labels and annotations to a pod template, built by hand. Pure.
 
 A well-formed patch that does not apply is an error 500 for the user even with failurePolicy Ignore (rule W8).
 So every missing parent is added, existing values are never changed, and a complete template gets no
@@ -26,17 +26,25 @@ def pointer(place: Place) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in place)
 
 
-def add_labels(obj: Mapping[str, Any], template: Place, labels: Mapping[str, str]) -> list[Operation]:
-    """Operations that give the template at `template` these labels; it must exist and be a map."""
-    if not labels:
+def add_metadata(
+    obj: Mapping[str, Any], template: Place, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> list[Operation]:
+    """Operations that give the template at `template` these; it must be there and be a map."""
+    wanted = {"labels": dict(labels), "annotations": dict(annotations)}
+    wanted = {field: values for field, values in wanted.items() if values}
+    if not wanted:
         return []
     metadata = (*template, "metadata")
     if lookup(obj, metadata) is None:
-        return [_add(metadata, {"labels": dict(labels)})]
-    all_labels = (*metadata, "labels")
-    if lookup(obj, all_labels) is None:
-        return [_add(all_labels, dict(labels))]
-    return [_add((*all_labels, key), value) for key, value in labels.items()]
+        return [_add(metadata, wanted)]
+    operations: list[Operation] = []
+    for field, values in wanted.items():
+        place = (*metadata, field)
+        if lookup(obj, place) is None:
+            operations.append(_add(place, values))
+        else:
+            operations += [_add((*place, key), value) for key, value in values.items()]
+    return operations
 
 
 def _add(place: Place, value: Any) -> Operation:

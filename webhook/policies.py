@@ -16,7 +16,15 @@ from typing import Any, Final
 
 import yaml
 
-from groups.contract import GROUP_LABEL, SCHEDULER_NAME, SIZE_LABEL, check_group_name, parse_group_size
+from groups.contract import (
+    GROUP_LABEL,
+    SCHEDULER_NAME,
+    SIZE_FROM_ANNOTATION,
+    SIZE_FROM_RULE,
+    SIZE_LABEL,
+    check_group_name,
+    parse_group_size,
+)
 from groups.errors import FluenceError
 from groups.workloads.rules import Rule, Rules, builtin_rules, read_rules
 from groups.workloads.shapes import WILDCARDS
@@ -114,7 +122,6 @@ def _variables(rule: Rule, rules: Rules) -> dict[str, str]:
     """The steps of `webhook.labels.label_parts` for an object with one template, by the same words."""
     is_pod = not rule.templates[0].path
     template = ".".join(("object", *rule.templates[0].path))
-    middle = "" if is_pod else 'request.namespace + "-" + '
     steps = {
         "older": cel.older_keys(rules.older),
         "places": cel.places("[object]" if is_pod else f"[object, {template}]"),
@@ -127,21 +134,17 @@ def _variables(rule: Rule, rules: Rules) -> dict[str, str]:
         on = f"variables.on{place}"
         steps[f"group{place}"] = f'{on}[0] != "" ? {on}[0] : {on}[2]'
         steps[f"size{place}"] = f'{on}[1] != "" ? {on}[1] : {on}[3]'
-    # Before an object with generateName gets its name, it is missing or empty.
-    name = "object.metadata.name"
-    steps["named"] = f'has({name}) && {name} != "" ? "{cel.PREFIX}" + {middle}{name} : ""'
+    steps["named"] = cel.default_name(rule)
     steps["group"] = _first("variables.groupTemplate", "variables.groupObject", "variables.named")
-    if rule.named_by == "pod":
+    if is_pod:
         steps["size"] = 'variables.sizeObject != "" ? variables.sizeObject : "1"'
         return steps
     steps["isGang"] = "true" if rule.gang_when is None else cel.holds(rule.gang_when)
     # Another system's size is no wish of the user's for pods that start one after another.
     steps["wish"] = 'variables.sizeObject != "" ? variables.sizeObject : variables.sizeTemplate'
     steps["isOurs"] = '(variables.sizeObject != "" ? variables.onObject : variables.onTemplate)[1] != ""'
-    steps["size"] = (
-        'variables.wish != "" && (variables.isOurs || variables.isGang)\n'
-        f"  ? variables.wish : string({cel.members(rule)})"
-    )
+    steps["isCounted"] = 'variables.wish == "" || !(variables.isOurs || variables.isGang)'
+    steps["size"] = f"variables.isCounted ? string({cel.members(rule)}) : variables.wish"
     return steps
 
 
@@ -166,6 +169,16 @@ def _patch(rule: Rule) -> str:
         where = f'"{pointer}/labels/" + jsonpatch.escapeKey("{key}")'
         operation = f'JSONPatch{{op: "add", path: {where}, value: variables.{variable}}}'
         add.append(f'(variables.onTemplate[{index}] != "" ? [] : [{operation}])')
+    if path:
+        # The size was counted: the controller may follow the object's present count (A7).
+        annotations = f"{template}.metadata.annotations"
+        has_annotations = f"{has_metadata} && has({annotations}) && {annotations} != null"
+        counted = 'variables.onTemplate[1] != "" || !variables.isCounted'
+        parent = f'JSONPatch{{op: "add", path: "{pointer}/annotations", value: {{}}}}'
+        where = f'"{pointer}/annotations/" + jsonpatch.escapeKey("{SIZE_FROM_ANNOTATION}")'
+        operation = f'JSONPatch{{op: "add", path: {where}, value: "{SIZE_FROM_RULE}"}}'
+        add.append(f"({counted} || ({has_annotations}) ? [] : [{parent}])")
+        add.append(f"({counted} ? [] : [{operation}])")
     # What is wrong stays as it is, for the validating policy to see and to deny.
     sound = "variables.mistakes.size() == 0"
     legal = f"{sound}\n&& {cel.is_group('variables.group')}\n&& {cel.is_size('variables.size')}"

@@ -14,7 +14,7 @@ from typing import Final
 
 from groups.contract import GROUP_LABEL, MAX_GROUP_SIZE, MAX_LABEL_LENGTH, SIZE_LABEL
 from groups.errors import ContractError
-from groups.names import pod_group_name
+from groups.names import JOB, PREFIX
 from groups.workloads.rules import Rule, Rules
 from groups.workloads.schema import Condition, Count, LeaveAlone, OlderLabel
 from groups.workloads.shapes import EACH_ITEM, WILDCARDS
@@ -22,8 +22,6 @@ from webhook.conditions import GROUP_PATTERN
 
 #: Ten digits may exceed an int32, which is asked separately.
 SIZE_PATTERN: Final = "^[1-9][0-9]{0,9}$"
-#: What rule A1 puts before every default name.
-PREFIX: Final = pod_group_name("x").removesuffix("x")
 
 
 def literal(value: object) -> str:
@@ -39,6 +37,23 @@ def reach(path: Sequence[str], start: str = "object") -> str:
 def both(conditions: Iterable[str], word: str = "&&") -> str:
     """Conditions one a line."""
     return f"\n{word} ".join(conditions)
+
+
+# Naming (rule A1)
+
+
+def default_name(rule: Rule) -> str:
+    """The default name of the group, empty where it would need a hash: the controller names it then."""
+    name = "object.metadata.name"
+    # Before an object with generateName gets its name, it is missing or empty.
+    named = f'has({name}) && {name} != ""'
+    if rule.named_by == "pod":
+        like = f'{name}.startsWith(request.namespace + "-") || {name}.startsWith("pod.")'
+        return f'{named} ? "{PREFIX}" + ({like} ? "pod." : "") + {name} : ""'
+    if rule.word == JOB:
+        dotted = f'({name}.contains(".") ? "{JOB}." : "")'
+        return f'{named} ? "{PREFIX}" + request.namespace + "-" + {dotted} + {name} : ""'
+    return f'{named} ? "{PREFIX}" + request.namespace + "-{rule.word}." + {name} : ""'
 
 
 # Counting (rule A7)

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from groups.contract import SIZE_LABEL
-from groups.workloads.rules import Rule
+from groups.workloads.grouping import NAMED, Grouped
+from groups.workloads.reading import Workload
 from groups.workloads.sizing import holds
-from webhook.labels import NAMED, Labelled
 
 LENGTH: Final = 120
 
 
-def warnings_about(obj: Mapping[str, Any], rule: Rule, labelled: Sequence[Labelled]) -> tuple[str, ...]:
+def warnings_about(workload: Workload, grouped: Sequence[Grouped]) -> tuple[str, ...]:
     """What to tell the user: short sentences, each once."""
-    found = (*_unheard(labelled), *_too_large(obj, rule, labelled), *_hints(obj, rule, labelled))
+    found = (*_overruled(grouped), *_too_large(workload, grouped), *_hints(workload, grouped))
     return tuple(dict.fromkeys(one[:LENGTH] for one in found))
 
 
-def _unheard(labelled: Sequence[Labelled]) -> Iterator[str]:
+def _overruled(grouped: Sequence[Grouped]) -> Iterator[str]:
     """The pods carry the template's value; to rewrite it could break a selector (A3)."""
-    for one in labelled:
-        for key, value, other in one.unheard:
+    for one in grouped:
+        for key, value, other in one.overruled:
             yield f'{key}: the pod template\'s "{value}" counts, not "{other}"'
 
 
-def _too_large(obj: Mapping[str, Any], rule: Rule, labelled: Sequence[Labelled]) -> Iterator[str]:
+def _too_large(workload: Workload, grouped: Sequence[Grouped]) -> Iterator[str]:
     """A size that the object will never reach.
 
     Into a group that the user named, pods of other objects may come.
     """
-    if rule.named_by == "pod":
+    rule = workload.rule
+    if rule is None or rule.named_by == "pod":
         return
-    for one in labelled:
+    for one in grouped:
         if not one.size or one.group_from != NAMED:
             continue
-        most = sum(other.part.most(obj) for other in labelled if other.group == one.group)
+        most = sum(other.part.most(workload.obj) for other in grouped if other.group == one.group)
         # None at all: it is scaled down, and will grow.
         if 0 < most < int(one.size):
             yield (
@@ -45,7 +46,8 @@ def _too_large(obj: Mapping[str, Any], rule: Rule, labelled: Sequence[Labelled])
             )
 
 
-def _hints(obj: Mapping[str, Any], rule: Rule, labelled: Sequence[Labelled]) -> Iterator[str]:
-    for hint in rule.hints:
-        if any(one.size and int(one.size) > hint.above for one in labelled) and holds(hint.when, obj):
+def _hints(workload: Workload, grouped: Sequence[Grouped]) -> Iterator[str]:
+    for hint in workload.rule.hints if workload.rule is not None else ():
+        large = any(one.size and int(one.size) > hint.above for one in grouped)
+        if large and holds(hint.when, workload.obj):
             yield hint.text

@@ -13,10 +13,11 @@ from typing import Any
 
 from groups.contract import parse_group_size
 from groups.errors import ContractError
-from groups.names import generated_group_name, pod_group_name, workload_group_name
+from groups.names import generated_group_name, pod_group_name, whole_group_name, workload_group_name
+from groups.objects import OwnerReference
 from groups.workloads.rules import Rule, Rules, builtin_rules
 from groups.workloads.schema import Team
-from groups.workloads.shapes import OwnerRef, controller_of, lookup, mapping, text
+from groups.workloads.shapes import controller_of, mapping, text
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class PodIdentity:
     generate_name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    owner: OwnerRef | None = None
+    owner: OwnerReference | None = None
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,10 @@ def adopt(pod: PodIdentity, *, request_uid: str = "", rules: Rules | None = None
         return team
     owner = _counted_owner(pod, table)
     if owner is not None:
-        return Adoption(workload_group_name(pod.namespace, owner.name), owner)
+        name = whole_group_name if owner.rule.has_parts else workload_group_name
+        return Adoption(name(pod.namespace, owner.rule.word, owner.name), owner)
     if pod.name:
-        return Adoption(pod_group_name(pod.name))
+        return Adoption(pod_group_name(pod.namespace, pod.name))
     return Adoption(generated_group_name(pod.generate_name, request_uid))
 
 
@@ -89,14 +91,6 @@ def _texts(value: object) -> Mapping[str, str]:
     return {key: text for key, text in mapping(value).items() if isinstance(text, str)}
 
 
-def workload_group(obj: Mapping[str, Any], namespace: str, request_uid: str, suffix: str = "") -> str:
-    """The default group of a workload that comes as plain JSON (rule A1), or of a part of it."""
-    if name := text(lookup(obj, ("metadata", "name"))):
-        return workload_group_name(namespace, f"{name}-{suffix}" if suffix else name)
-    prefix = text(lookup(obj, ("metadata", "generateName")))
-    return generated_group_name(prefix + suffix, request_uid, namespace)
-
-
 def _team(pod: PodIdentity, rules: Rules) -> Adoption | None:
     """The team that a pod's own labels put it into (case C23)."""
     rule = rules.of_kind("", "Pod")
@@ -110,7 +104,7 @@ def _team(pod: PodIdentity, rules: Rules) -> Adoption | None:
             # Without its size no team can be waited for.
             members = 1
             number = pod.name or number
-        return Adoption(workload_group_name(pod.namespace, f"{name}-{number}"), members=members)
+        return Adoption(workload_group_name(pod.namespace, team.word, name, number), members=members)
     return None
 
 

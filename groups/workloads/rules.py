@@ -16,8 +16,9 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from groups.errors import FluenceError
+from groups.objects import OwnerReference
 from groups.workloads.schema import BelongsTo, OlderLabel, Rule
-from groups.workloads.shapes import WILDCARDS, OwnerRef, Path, show_path, text
+from groups.workloads.shapes import WILDCARDS, Path, show_path, text
 
 __all__ = ["Rule", "Rules", "RulesError", "builtin_rules", "load_rules", "read_rules"]
 
@@ -43,6 +44,19 @@ class Rules:
             self._sources[rule.group, rule.kind] = source
         self.all = tuple(self._by_kind.values())
         self.older = tuple(older)
+        self._check_words()
+
+    def _check_words(self) -> None:
+        """Each kind has a word of its own, for groups of two kinds must not have one name (rule A1)."""
+        seen: dict[str, Rule] = {}
+        for rule in self.all:
+            first = seen.setdefault(rule.word, rule)
+            if first is not rule or rule.word == "pod" != rule.kind.lower():
+                other = f"{first.kind} of {first.group or 'the core group'}"
+                raise RulesError(
+                    f'{self.source_of(rule)}: rule for {rule.kind} of {rule.group}: field "word": '
+                    f'"{rule.word}" is the word of {other} already: write one that no other kind has'
+                )
 
     def find(self, api_version: str, kind: str) -> Rule | None:
         """The rule for objects of this very version, if there is one."""
@@ -58,12 +72,12 @@ class Rules:
         """The file that a rule comes from."""
         return self._sources[rule.group, rule.kind]
 
-    def counted_owner(self, owner: OwnerRef) -> Rule | None:
+    def counted_owner(self, owner: OwnerReference) -> Rule | None:
         """The rule that counts the pods of `owner`, whatever version its reference names (rule A8)."""
         rule = self._by_kind.get((owner.group, owner.kind))
         return rule if rule is not None and rule.is_counted else None
 
-    def behind(self, rule: Rule, owner: OwnerRef | None) -> tuple[BelongsTo, Rule] | None:
+    def behind(self, rule: Rule, owner: OwnerReference | None) -> tuple[BelongsTo, Rule] | None:
         """How an object of `rule` that `owner` controls belongs to it, and the rule that counts `owner`."""
         if owner is None:
             return None

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from groups.contract import MAX_GROUP_SIZE
-from groups.workloads.shapes import OwnerRef, Path, lookup, parse_path
+from groups.objects import OwnerReference
+from groups.workloads.shapes import Path, lookup, parse_path
 
 
 def _as_path(value: object) -> object:
@@ -34,6 +35,8 @@ def _as_list(value: object) -> object:
 
 FieldPath = Annotated[Path, BeforeValidator(_as_path)]
 Name = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][-A-Za-z0-9.]*$")]
+#: Part of a group's name: without a dot, so that the first dot ends it (rule A1).
+Word = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 GroupName = Annotated[str, Field(pattern=r"^([a-z0-9][-a-z0-9.]*)?$")]
 Key = Annotated[str, Field(pattern=r"^([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
 #: What fits into a warning of the API server beside the rest of a sentence (rule W12).
@@ -183,6 +186,8 @@ class BelongsTo(_Model):
 class Team(_Model):
     """Pods that their labels put together, several teams for one workload."""
 
+    #: The word of the kind whose teams they are, in the name of the group.
+    word: Word
     name_label: Key
     number_label: Key
     number_from_name: bool = False
@@ -226,6 +231,7 @@ class Rule(_Model):
         tuple[Name, ...], BeforeValidator(_as_list), Field(min_length=1, strict=False, alias="version")
     ]
     resource: Name
+    word: Word = ""
     templates: tuple[Annotated[Template, BeforeValidator(_as_template)], ...] = _list
     at_most: CountOf | None = None
     gang_when: Condition | None = None
@@ -237,6 +243,18 @@ class Rule(_Model):
     hints: tuple[Hint, ...] = _list
     finished: Finish = Finish()
 
+    @model_validator(mode="after")
+    def _own_word(self) -> Rule:
+        if not self.word:
+            # Frozen: this is the one place that fills in a default that depends on another field.
+            object.__setattr__(self, "word", self.kind.lower().replace(".", "-"))
+        return self
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of such an object may be groups of their own."""
+        return any(template.own_group is not None for template in self.templates)
+
     @property
     def is_built_in(self) -> bool:
         """Whether every cluster serves the kind, with types of the API server's own; else it is custom."""
@@ -247,7 +265,7 @@ class Rule(_Model):
         """Whether the members of such an object are counted as one gang (rule A8)."""
         return self.named_by == "object" and self.untouched is None
 
-    def leaves_alone(self, obj: Mapping[str, Any], owner: OwnerRef | None) -> str:
+    def leaves_alone(self, obj: Mapping[str, Any], owner: OwnerReference | None) -> str:
         """Why `obj`, controlled by `owner`, must never be labelled; empty where it may be."""
         for field, keys in (
             ("annotations", self.leave_alone.annotations),

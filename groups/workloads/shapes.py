@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NewType
+
+from groups.objects import OwnerReference
 
 #: Field names from the object down to a value; the empty path is the object itself. `[*]` stands for each
 #: item of a list, `*` for each value of a map.
@@ -97,27 +98,7 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-@dataclass(frozen=True)
-class OwnerRef:
-    """The owner that controls an object."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str = ""
-
-    @property
-    def group(self) -> str:
-        """The API group, empty for the core group."""
-        return api_group(self.api_version)
-
-
-def api_group(api_version: str) -> str:
-    """`apps` of `apps/v1`, empty of `v1`."""
-    return api_version.rpartition("/")[0]
-
-
-def controller_of(obj: Mapping[str, Any]) -> OwnerRef | None:
+def controller_of(obj: Mapping[str, Any]) -> OwnerReference | None:
     """The owner reference with `controller: true`, if there is one with a kind and a name."""
     references = lookup(obj, ("metadata", "ownerReferences"))
     if not isinstance(references, list):
@@ -125,5 +106,7 @@ def controller_of(obj: Mapping[str, Any]) -> OwnerRef | None:
     for one in references:
         ref = mapping(one)
         if ref.get("controller") is True and text(ref.get("kind")) and text(ref.get("name")):
-            return OwnerRef(text(ref.get("apiVersion")), ref["kind"], ref["name"], text(ref.get("uid")))
+            return OwnerReference(
+                ref["kind"], ref["name"], text(ref.get("uid")), text(ref.get("apiVersion")), True
+            )
     return None

@@ -43,7 +43,7 @@ def test_a_pod_of_a_deployment_joins_the_group_of_the_deployment() -> None:
         labels={"pod-template-hash": "5d4f"},
     )
     deployment = Owner(reference("Deployment", "web"), Prospect.MORE, 2)
-    assert labels_of(one, deployment) == {GROUP_LABEL: "fluence-group-ns-web"}
+    assert labels_of(one, deployment) == {GROUP_LABEL: "fluence-group-ns-deployment.web"}
 
 
 @pytest.mark.parametrize("kind", ["Workflow", "DaemonSet"])

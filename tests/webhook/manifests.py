@@ -74,6 +74,8 @@ def added(obj: Object, policy: Policy | None = None, **more: Any) -> dict[str, t
     for operation in decision.patch:
         path, _, rest = operation["path"].rpartition("/metadata")
         value = operation["value"]
+        if rest.startswith("/annotations"):
+            continue
         if rest.startswith("/labels/"):
             value = {rest.removeprefix("/labels/").replace("~1", "/"): value}
         elif not rest:

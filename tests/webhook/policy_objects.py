@@ -282,8 +282,15 @@ def must_be_left(obj: Object, namespace: str) -> bool:
     if any((place.get("labels") or {}).get(key) for place in places for key in group_keys):
         return False
     name = metadata.get("name") or ""
-    middle = "" if obj["kind"] == "Pod" else f"{namespace}-"
-    return not name or not is_group_name(f"fluence-group-{middle}{name}")
+    return not name or not is_group_name(_plain_name(obj["kind"], namespace, name))
+
+
+def _plain_name(kind: str, namespace: str, name: str) -> str:
+    """The default name of a group before it is cut."""
+    if kind == "Pod":
+        return f"fluence-group-{'pod.' if name.startswith((f'{namespace}-', 'pod.')) else ''}{name}"
+    word = "" if kind == "Job" and "." not in name else f"{kind.lower()}."
+    return f"fluence-group-{namespace}-{word}{name}"
 
 
 # Custom kinds: nothing is labelled, but mistakes are denied.

@@ -173,7 +173,7 @@ def test_labels_that_are_there_stay_and_the_key_is_escaped() -> None:
 def test_nulls_in_place_of_maps_are_as_good_as_missing(template: Object, spec: Object, size: str) -> None:
     """Case C10."""
     deployment = workload("Deployment", "d", template, **spec)
-    assert template_labels(labelled(deployment)) == {PG: "fluence-group-default-d", SZ: size}
+    assert template_labels(labelled(deployment)) == {PG: "fluence-group-default-deployment.d", SZ: size}
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,13 @@ def test_a_complete_pod_needs_no_pod_group_to_exist() -> None:
     ("owner", "labels", "group"),
     [
         (("batch/v1", "Job", "train"), {}, "fluence-group-default-train"),
-        (("apps/v1", "StatefulSet", "db"), {}, "fluence-group-default-db"),
-        (("apps/v1", "ReplicaSet", "rs"), {}, "fluence-group-default-rs"),
-        (("apps/v1", "ReplicaSet", "web-5d4f"), {"pod-template-hash": "5d4f"}, "fluence-group-default-web"),
+        (("apps/v1", "StatefulSet", "db"), {}, "fluence-group-default-statefulset.db"),
+        (("apps/v1", "ReplicaSet", "rs"), {}, "fluence-group-default-replicaset.rs"),
+        (
+            ("apps/v1", "ReplicaSet", "web-5d4f"),
+            {"pod-template-hash": "5d4f"},
+            "fluence-group-default-deployment.web",
+        ),
     ],
 )
 def test_a_pod_of_an_older_workload_joins_the_workloads_group(

@@ -11,7 +11,7 @@ import jsonpatch
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from groups.contract import is_group_name, parse_group_size
+from groups.contract import SIZE_FROM_ANNOTATION, SIZE_FROM_RULE, is_group_name, parse_group_size
 from tests.webhook.reviews import PG, POLICY, SZ, Object, review
 from tests.webhook.shapes import objects
 from webhook.decide import Decision, decide
@@ -68,17 +68,19 @@ def patched(obj: Object, response: dict[str, Any]) -> Object:
 
 
 def check_added(obj: Object, operation: dict[str, Any]) -> None:
-    """Only labels of ours, and what has to hold them, are added, and only where nothing is (A2, A3)."""
+    """Only labels and one annotation of ours, and what has to hold them, are added (A2, A3)."""
     pointer = jsonpatch.JsonPointer(operation["path"])
     before = pointer.resolve(obj, None)
-    last = pointer.parts[-1]
-    if last in ("metadata", "labels") and isinstance(operation["value"], dict):
+    field, last = pointer.parts[-2:] if len(pointer.parts) > 1 else ("", pointer.parts[-1])
+    if last in ("metadata", "labels", "annotations") and isinstance(operation["value"], dict):
         assert before is None
-        holder = operation["value"]
-        labels = holder["labels"] if last == "metadata" else holder
+        holder = operation["value"] if last == "metadata" else {last: operation["value"]}
+        assert set(holder) <= {"labels", "annotations"}
     else:
-        assert not before
-        labels = {last: operation["value"]}
+        assert not before or field == "annotations"
+        holder = {field: {last: operation["value"]}}
+    assert holder.get("annotations", {}).items() <= {SIZE_FROM_ANNOTATION: SIZE_FROM_RULE}.items()
+    labels = holder.get("labels", {})
     assert set(labels) <= {PG, SZ}
     assert is_group_name(labels.get(PG, "g"))
     assert parse_group_size(labels.get(SZ, "1"))

@@ -46,14 +46,16 @@ def test_a_jobset_is_one_gang_of_all_pods_that_run_at_once(jobs: list[tuple[int 
         )
         for parallelism, completions, count in jobs
     )
-    assert outcome(jobset("js", *fields)) == {(f"{G}js", str(max(size, 1)))}
+    assert outcome(jobset("js", *fields)) == {(f"{G}jobset.js", str(max(size, 1)))}
 
 
 @given(st.dictionaries(st.sampled_from(["PS", "Worker", "Chief", "Evaluator"]), numbers, min_size=1))
 def test_replicas_of_all_roles_are_one_gang(roles: dict[str, int | None]) -> None:
     """Case C19: a role without a number counts one."""
     size = sum(1 if count is None else count for count in roles.values())
-    assert outcome(replicas("TFJob", "tfReplicaSpecs", "tf", **roles)) == {(f"{G}tf", str(max(size, 1)))}
+    assert outcome(replicas("TFJob", "tfReplicaSpecs", "tf", **roles)) == {
+        (f"{G}tfjob.tf", str(max(size, 1)))
+    }
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=5))
@@ -68,7 +70,7 @@ def test_pods_of_other_schedulers_are_no_part_of_the_gang(tasks: list[tuple[bool
     patches = added(custom("batch.volcano.sh/v1alpha1", "Job", "v", spec))
     assert list(patches) == [f"/spec/tasks/{n}/template" for n, (ours, _) in enumerate(tasks) if ours]
     size = sum(count for ours, count in tasks if ours)
-    assert all(labels == (f"{G}v", str(max(size, 1))) for labels in patches.values())
+    assert all(labels == (f"{G}vcjob.v", str(max(size, 1))) for labels in patches.values())
 
 
 # One gang
@@ -79,8 +81,8 @@ def test_an_mpijob_is_one_gang_launcher_included(version: str) -> None:
     """Case C18: and the launcher's Job, which comes labelled, is not labelled again."""
     job = mpijob("pi", version, Launcher=1, Worker=2)
     assert added(job) == {
-        "/spec/mpiReplicaSpecs/Launcher/template": (f"{G}pi", "3"),
-        "/spec/mpiReplicaSpecs/Worker/template": (f"{G}pi", "3"),
+        "/spec/mpiReplicaSpecs/Launcher/template": (f"{G}mpijob.pi", "3"),
+        "/spec/mpiReplicaSpecs/Worker/template": (f"{G}mpijob.pi", "3"),
     }
     launcher = applied(job, decided(job))["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
     child = workload(
@@ -93,7 +95,7 @@ def test_a_launcher_that_waits_for_the_workers_is_not_waited_for_by_them() -> No
     """Rule A7: kinds whose members start one after another must not be one gang."""
     job = mpijob("pi", Launcher=1, Worker=2)
     job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    assert outcome(job) == {(f"{G}pi", "2")}
+    assert outcome(job) == {(f"{G}mpijob.pi", "2")}
 
 
 @pytest.mark.parametrize(
@@ -109,22 +111,22 @@ def test_a_launcher_that_waits_for_the_workers_is_not_waited_for_by_them() -> No
 def test_kubeflows_jobs_are_one_gang(kind: str, key: str, roles: dict[str, int | None], size: str) -> None:
     """Case C19."""
     patches = added(replicas(kind, key, "pt", **roles))
-    assert patches == {f"/spec/{key}/{role}/template": (f"{G}pt", size) for role in roles}
+    assert patches == {f"/spec/{key}/{role}/template": (f"{G}{kind.lower()}.pt", size) for role in roles}
 
 
 def test_an_elastic_job_starts_with_its_fewest_workers() -> None:
     """Rule A7, as with the autoscaler of Ray."""
     job = replicas("PyTorchJob", "pytorchReplicaSpecs", "pt", Worker=4)
     job["spec"]["elasticPolicy"] = {"minReplicas": 2, "maxReplicas": 6}
-    assert outcome(job) == {(f"{G}pt", "2")}
+    assert outcome(job) == {(f"{G}pytorchjob.pt", "2")}
 
 
 def test_the_users_own_way_to_ask_for_fewer_is_understood() -> None:
     job = replicas("PyTorchJob", "pytorchReplicaSpecs", "pt", Master=1, Worker=7)
     job["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 5}}
-    assert outcome(job) == {(f"{G}pt", "5")}
+    assert outcome(job) == {(f"{G}pytorchjob.pt", "5")}
     job["spec"]["runPolicy"]["schedulingPolicy"]["minAvailable"] = 50
-    assert outcome(job) == {(f"{G}pt", "8")}
+    assert outcome(job) == {(f"{G}pytorchjob.pt", "8")}
 
 
 def test_a_volcano_job_is_one_gang() -> None:
@@ -133,21 +135,21 @@ def test_a_volcano_job_is_one_gang() -> None:
         {"name": "worker", "replicas": 3, "template": dict(POD)},
     ]
     job = custom("batch.volcano.sh/v1alpha1", "Job", "v", {"tasks": tasks})
-    assert outcome(job) == {(f"{G}v", "4")}
+    assert outcome(job) == {(f"{G}vcjob.v", "4")}
     job["spec"]["minAvailable"] = 3
-    assert outcome(job) == {(f"{G}v", "3")}
+    assert outcome(job) == {(f"{G}vcjob.v", "3")}
     del job["spec"]["minAvailable"]
     tasks[1]["minAvailable"] = 1
-    assert outcome(job) == {(f"{G}v", "2")}
+    assert outcome(job) == {(f"{G}vcjob.v", "2")}
     tasks[1] |= {"dependsOn": {"name": ["server"]}}
-    assert outcome(job) == {(f"{G}v", "1"), (f"{G}v-worker", "1")}
+    assert outcome(job) == {(f"{G}vcjob.v", "1"), (f"{G}vcjob.v.worker", "1")}
 
 
 def test_head_and_workers_of_a_raycluster_are_one_gang() -> None:
     """Case C25: each worker group with its own number, and hosts in a replica."""
-    assert outcome(ray_cluster("rc", {"replicas": 2}, {"replicas": 1})) == {(f"{G}rc", "4")}
+    assert outcome(ray_cluster("rc", {"replicas": 2}, {"replicas": 1})) == {(f"{G}raycluster.rc", "4")}
     assert len(added(ray_cluster("rc", {"replicas": 2}, {"replicas": 1}))) == 3
-    assert outcome(ray_cluster("rc", {"replicas": 2, "numOfHosts": 4})) == {(f"{G}rc", "9")}
+    assert outcome(ray_cluster("rc", {"replicas": 2, "numOfHosts": 4})) == {(f"{G}raycluster.rc", "9")}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_head_and_workers_of_a_raycluster_are_one_gang() -> None:
 )
 def test_a_raycluster_counts_the_pods_with_which_it_begins(group: Object, more: Object, size: str) -> None:
     """Rule A7: minReplicas when it autoscales."""
-    assert outcome(ray_cluster("rc", group, **more)) == {(f"{G}rc", size)}
+    assert outcome(ray_cluster("rc", group, **more)) == {(f"{G}raycluster.rc", size)}
 
 
 def test_the_submitter_of_a_rayjob_does_not_hold_back_the_cluster() -> None:
@@ -180,13 +182,13 @@ def test_the_submitter_of_a_rayjob_does_not_hold_back_the_cluster() -> None:
     }
     job = custom("ray.io/v1", "RayJob", "rj", spec)
     patches = added(job)
-    assert patches.pop("/spec/submitterPodTemplate") == (f"{G}rj-submitter", "1")
-    assert set(patches.values()) == {(f"{G}rj", "4")}
+    assert patches.pop("/spec/submitterPodTemplate") == (f"{G}rayjob.rj.submitter", "1")
+    assert set(patches.values()) == {(f"{G}rayjob.rj", "4")}
     assert len(patches) == 3
     # What the user says about the job is said about the cluster.
     job["metadata"]["labels"] = {PG: "mine", SZ: "3"}
     patches = added(job)
-    assert patches.pop("/spec/submitterPodTemplate") == (f"{G}rj-submitter", "1")
+    assert patches.pop("/spec/submitterPodTemplate") == (f"{G}rayjob.rj.submitter", "1")
     assert set(patches.values()) == {("mine", "3")}
 
 
@@ -203,7 +205,7 @@ def test_a_submitter_of_another_scheduler_is_left_alone() -> None:
     ("more", "expected"),
     [
         pytest.param(
-            {"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {"-a": "1", "-b": "6"}, id="in-order"
+            {"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {".a": "1", ".b": "6"}, id="in-order"
         ),
         pytest.param({"startupPolicy": {"startupPolicyOrder": "AnyOrder"}}, {"": "7"}, id="in-any-order"),
     ],
@@ -213,13 +215,13 @@ def test_jobs_that_start_one_after_another_are_gangs_of_their_own(
 ) -> None:
     """Rule A7: one gang of them would wait for itself."""
     js = jobset("js", ("a", {}, None), ("b", parallel(3), 2), **more)
-    assert outcome(js) == {(f"{G}js{suffix}", size) for suffix, size in expected.items()}
+    assert outcome(js) == {(f"{G}jobset.js{suffix}", size) for suffix, size in expected.items()}
 
 
 def test_a_job_that_depends_on_another_is_a_gang_of_its_own() -> None:
     js = jobset("js", ("a", parallel(2), None), ("b", parallel(3), None))
     js["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "a", "status": "Ready"}]
-    assert outcome(js) == {(f"{G}js", "2"), (f"{G}js-b", "3")}
+    assert outcome(js) == {(f"{G}jobset.js", "2"), (f"{G}jobset.js.b", "3")}
 
 
 def test_templates_that_name_two_groups_are_two_gangs() -> None:
@@ -237,13 +239,15 @@ def test_templates_that_name_two_groups_are_two_gangs() -> None:
 @pytest.mark.parametrize(
     ("name", "labels", "annotations", "expected"),
     [
-        pytest.param("vllm-0", {}, {"size": "2"}, (f"{G}vllm-0", "2"), id="leader-without-a-number"),
-        pytest.param("vllm-0", {"group-index": "0"}, {"size": "2"}, (f"{G}vllm-0", "2"), id="leader"),
-        pytest.param("vllm-0-1", {"group-index": "0"}, {"size": "2"}, (f"{G}vllm-0", "2"), id="worker"),
-        pytest.param("vllm-1", {}, {"size": "2"}, (f"{G}vllm-1", "2"), id="another-leader"),
-        pytest.param("vllm-1-1", {"group-index": "1"}, {"size": "2"}, (f"{G}vllm-1", "2"), id="its-worker"),
-        pytest.param("vllm-0", {}, {}, (f"{G}vllm-vllm-0", "1"), id="no-size"),
-        pytest.param("vllm-0", {}, {"size": "x"}, (f"{G}vllm-vllm-0", "1"), id="bad-size"),
+        pytest.param("vllm-0", {}, {"size": "2"}, (f"{G}lws.vllm.0", "2"), id="leader-without-a-number"),
+        pytest.param("vllm-0", {"group-index": "0"}, {"size": "2"}, (f"{G}lws.vllm.0", "2"), id="leader"),
+        pytest.param("vllm-0-1", {"group-index": "0"}, {"size": "2"}, (f"{G}lws.vllm.0", "2"), id="worker"),
+        pytest.param("vllm-1", {}, {"size": "2"}, (f"{G}lws.vllm.1", "2"), id="another-leader"),
+        pytest.param(
+            "vllm-1-1", {"group-index": "1"}, {"size": "2"}, (f"{G}lws.vllm.1", "2"), id="its-worker"
+        ),
+        pytest.param("vllm-0", {}, {}, (f"{G}lws.vllm.vllm-0", "1"), id="no-size"),
+        pytest.param("vllm-0", {}, {"size": "x"}, (f"{G}lws.vllm.vllm-0", "1"), id="bad-size"),
     ],
 )
 def test_a_leaderworkerset_is_one_gang_for_each_replica(
@@ -291,11 +295,11 @@ def test_each_step_of_a_workflow_is_a_group_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("owner", "group"),
     [
-        (("kubeflow.org/v1", "PyTorchJob", "pt"), f"{G}pt"),
-        (("kubeflow.org/v2beta1", "MPIJob", "pi"), f"{G}pi"),
-        (("ray.io/v1", "RayCluster", "rc"), f"{G}rc"),
-        (("batch.volcano.sh/v1alpha1", "Job", "v"), f"{G}v"),
-        (("v1", "ReplicationController", "rc"), f"{G}rc"),
+        (("kubeflow.org/v1", "PyTorchJob", "pt"), f"{G}pytorchjob.pt"),
+        (("kubeflow.org/v2beta1", "MPIJob", "pi"), f"{G}mpijob.pi"),
+        (("ray.io/v1", "RayCluster", "rc"), f"{G}raycluster.rc"),
+        (("batch.volcano.sh/v1alpha1", "Job", "v"), f"{G}vcjob.v"),
+        (("v1", "ReplicationController", "rc"), f"{G}replicationcontroller.rc"),
     ],
 )
 def test_a_pod_of_an_older_workload_is_left_to_the_controller_to_count(
@@ -317,7 +321,7 @@ def test_jobs_of_an_older_workload_and_their_pods_are_part_of_its_gang(
 ) -> None:
     """Rule A8: webhook and controller agree that the whole is counted, not each of its Jobs."""
     child = workload("Job", "js-workers-0", metadata=controlled(*owner), parallelism=4, completions=4)
-    assert outcome(child) == {(f"{G}js", None)}
+    assert outcome(child) == {(f"{G}{owner[1].lower()}.js", None)}
     member = pod(
         {
             "generateName": "js-workers-0-0-",
@@ -325,7 +329,7 @@ def test_jobs_of_an_older_workload_and_their_pods_are_part_of_its_gang(
             **controlled("batch/v1", "Job", "js-workers-0"),
         }
     )
-    assert outcome(member) == {(f"{G}js", None)}
+    assert outcome(member) == {(f"{G}{owner[1].lower()}.js", None)}
 
 
 def test_a_job_of_an_owner_that_nobody_counts_is_a_gang_of_its_own() -> None:

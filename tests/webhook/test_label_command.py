@@ -116,7 +116,7 @@ def test_several_documents_in_yaml_and_json_come_out_as_yaml(tmp_path: Path) -> 
     job, other, deployment = yaml.safe_load_all(result.stdout)
     assert template_labels(job) == {PG: "fluence-group-default-train", SZ: "2"}
     assert other == foreign
-    assert template_labels(deployment) == {PG: "fluence-group-default-web", SZ: "3"}
+    assert template_labels(deployment) == {PG: "fluence-group-default-deployment.web", SZ: "3"}
 
 
 def test_lists_are_labelled_item_by_item() -> None:
@@ -162,7 +162,7 @@ spec:
 """
     (web,) = label(text)
     assert web["spec"]["selector"] == {"matchLabels": {"app": "web"}}
-    assert template_labels(web) == {"app": "web", PG: "fluence-group-default-web", SZ: "1"}
+    assert template_labels(web) == {"app": "web", PG: "fluence-group-default-deployment.web", SZ: "1"}
 
 
 def test_a_denied_object_gives_its_sentence_and_nothing_else() -> None:
@@ -241,7 +241,7 @@ def test_rules_of_ones_own_count_here_too(tmp_path: Path) -> None:
     )
     gadget = workload("Job", "g", n=4) | {"apiVersion": "example.com/v1", "kind": "Gadget"}
     (obj,) = label(json.dumps(gadget), "--rules", str(rules))
-    assert template_labels(obj) == {PG: "fluence-group-default-g", SZ: "4"}
+    assert template_labels(obj) == {PG: "fluence-group-default-gadget.g", SZ: "4"}
     result = run("-f", "-", "--rules", tmp_path / "nowhere", stdin=json.dumps(gadget))
     assert result.exit_code == 1
 

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groups.contract import is_group_name, parse_group_size
+from groups.contract import SIZE_FROM_ANNOTATION, is_group_name, parse_group_size
 from tests.webhook.reviews import (
     PG,
     SZ,
@@ -28,7 +28,7 @@ from webhook.review import read_review, write_answer
 
 
 def without_our_labels(obj: Any) -> Any:
-    """A copy without PG, SZ, and what had to be made to hold them."""
+    """A copy without PG, SZ, the mark of a counted size, and what had to be made to hold them."""
     obj = copy.deepcopy(obj)
     holders = [obj] if obj["kind"] == "Pod" else [obj, obj["spec"]["template"]]
     for holder in holders:
@@ -40,8 +40,11 @@ def without_our_labels(obj: Any) -> Any:
         if isinstance(labels := metadata.get("labels"), dict):
             labels.pop(PG, None)
             labels.pop(SZ, None)
-        if not metadata.get("labels"):
-            metadata.pop("labels", None)
+        if isinstance(annotations := metadata.get("annotations"), dict):
+            annotations.pop(SIZE_FROM_ANNOTATION, None)
+        for field in ("labels", "annotations"):
+            if not metadata.get(field):
+                metadata.pop(field, None)
         if not metadata:
             holder.pop("metadata")
     return obj
@@ -75,7 +78,7 @@ def test_applying_twice_is_applying_once(obj: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(objects())
-def test_nothing_but_the_two_labels_ever_changes(obj: dict[str, Any]) -> None:
+def test_nothing_but_the_labels_and_their_mark_ever_changes(obj: dict[str, Any]) -> None:
     """Rule A2, case C09: a foreign label that goes makes a ReplicaSet lose its pod."""
     decision = decided(obj)
     if decision.patch:

@@ -92,9 +92,9 @@ def test_a_ten_line_file_labels_an_unknown_kind(gadgets: Path) -> None:
     assert decided(GADGET).patch == ()
     policy = Policy(rules=read_rules(gadgets))
     assert added(GADGET, policy) == {
-        "/spec/leader/template": ("fluence-group-default-g", "5"),
-        "/spec/crew/0/template": ("fluence-group-default-g", "5"),
-        "/spec/crew/1/template": ("fluence-group-default-g", "5"),
+        "/spec/leader/template": ("fluence-group-default-gadget.g", "5"),
+        "/spec/crew/0/template": ("fluence-group-default-gadget.g", "5"),
+        "/spec/crew/1/template": ("fluence-group-default-gadget.g", "5"),
     }
     outcome = label_object(json.loads(json.dumps(GADGET)), "default", policy, lambda: "u")
     assert decided(outcome.value, policy).patch == ()

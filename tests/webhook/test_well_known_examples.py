@@ -74,7 +74,7 @@ SHAPES: list[Any] = [
                 "submitterPodTemplate": dict(POD),
             },
         ),
-        {"rayjob-sample": 2, "rayjob-sample-submitter": 1},
+        {"rayjob-sample": 2, "rayjob-sample.submitter": 1},
         id="rayjob-sample",
     ),
     pytest.param(
@@ -144,7 +144,8 @@ SHAPES: list[Any] = [
 @pytest.mark.parametrize(("obj", "expected"), SHAPES)
 def test_shapes_of_well_known_examples(obj: Object, expected: dict[str, int]) -> None:
     """Section 7."""
-    assert outcome(obj) == {(f"{G}{name}", str(size)) for name, size in expected.items()}
+    group = G if obj["kind"] == "Job" else f"{G}{obj['kind'].lower()}."
+    assert outcome(obj) == {(f"{group}{name}", str(size)) for name, size in expected.items()}
 
 
 def test_a_jobset_with_a_generated_name_gets_a_group_of_its_own_each_time() -> None:
@@ -163,7 +164,7 @@ def test_pods_of_leaderworkersets_meet_by_replica(name: str, count: int, size: i
     """Section 7, case C23."""
     pods = [lws_pod(name, size, replica, worker) for replica in range(count) for worker in range(size)]
     found = [labels for one in pods for labels in added(one).values()]
-    groups = {f"{G}{name}-{replica}" for replica in range(count)}
+    groups = {f"{G}lws.{name}.{replica}" for replica in range(count)}
     assert {group for group, _ in found} == groups
     assert all(sum(1 for group, _ in found if group == one) == size for one in groups)
     assert {members for _, members in found} == {str(size)}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from groups.objects import OwnerReference
 from groups.workloads.rules import RulesError, builtin_rules, load_rules, read_rules
-from groups.workloads.shapes import OwnerRef
 
 GOOD = """
 rules:
@@ -64,10 +64,10 @@ def test_a_kind_of_another_group_or_version_is_not_ours() -> None:
 def test_an_owner_is_counted_whatever_version_its_reference_names() -> None:
     """Rule A8: references written by an older API server name its version."""
     rules = builtin_rules()
-    assert rules.counted_owner(OwnerRef("apps/v1beta2", "ReplicaSet", "x")) is not None
-    assert rules.counted_owner(OwnerRef("v1", "Pod", "driver")) is None
-    assert rules.counted_owner(OwnerRef("apps/v1", "DaemonSet", "x")) is None
-    assert rules.counted_owner(OwnerRef("kubeflow.org/v1", "MPIJob", "x")) is not None
+    assert rules.counted_owner(OwnerReference("ReplicaSet", "x", "", "apps/v1beta2")) is not None
+    assert rules.counted_owner(OwnerReference("Pod", "driver", "", "v1")) is None
+    assert rules.counted_owner(OwnerReference("DaemonSet", "x", "", "apps/v1")) is None
+    assert rules.counted_owner(OwnerReference("MPIJob", "x", "", "kubeflow.org/v1")) is not None
 
 
 def test_a_rule_for_a_new_kind_needs_no_code() -> None:
