@@ -1,4 +1,4 @@
 """Kubernetes plumbing: session, errors, reflector, work queue, lease, event recorder.
 
-Knows how to talk to an API server and nothing of gangs; that is the business of the processes above it.
+It talks to an API server and knows nothing of gangs; the processes above it do.
 """

@@ -1,4 +1,4 @@
-"""Waiting before trying again: growing, jittered, bounded; clock and chance are arguments."""
+"""Wait before trying again: growing, jittered, bounded. Clock and random numbers are arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kube.errors import ApiError, Forbidden, KubeError, is_transient
 
 T = TypeVar("T")
 
-#: How long a refusal may be nothing but an API server that has just started; 20 ms were measured.
+#: How long a new API server may refuse requests because it has not read its roles; 20 ms were measured.
 ROLES_DEADLINE_S: Final = 5.0
 
 
@@ -21,8 +21,8 @@ ROLES_DEADLINE_S: Final = 5.0
 class Backoff:
     """How long to wait after the n-th failure in a row: `first_s` doubling up to `most_s`, jittered.
 
-    The wait lies between half of the bound and the bound, so that many clients spread out and a
-    bound of a second really slows a loop down.
+    The wait is between half of the bound and the bound, so that many clients spread out and a bound of a
+    second really slows a loop down.
     """
 
     first_s: float = 0.1
@@ -37,7 +37,7 @@ class Backoff:
         return bound * (0.5 + self.jitter() / 2)
 
     def reset(self) -> None:
-        """Forget the failures: something worked."""
+        """Reset after a success."""
         self.failures = 0
 
 
@@ -53,8 +53,8 @@ async def persist(
 ) -> T:
     """Call `attempt` until it works, fails for good, or `deadline_s` seconds have passed.
 
-    A Retry-After of the server is respected. `on_retry` is told of each failure that is followed by another
-    attempt, and after how many seconds. Raises the last error.
+    A Retry-After of the server is respected. `on_retry` is called before each further attempt with the
+    failure and the wait in seconds. Raises the last error.
     """
     waits = backoff or Backoff()
     end_s = now_s() + deadline_s
@@ -77,9 +77,9 @@ async def persist(
 async def once_roles_are_read(
     attempt: Callable[[], Awaitable[T]], *, deadline_s: float = ROLES_DEADLINE_S
 ) -> T:
-    """Call `attempt`, again for up to `deadline_s` seconds while it is Forbidden.
+    """Call `attempt`, and repeat it for up to `deadline_s` seconds while it is Forbidden.
 
-    An API server that has just started refuses everybody until it has read its roles.
+    A new API server refuses all requests until it has read its roles.
     """
     return await persist(
         attempt, deadline_s=deadline_s, worth_retrying=lambda error: isinstance(error, Forbidden)

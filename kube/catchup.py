@@ -1,9 +1,9 @@
 """Wait until a local copy of a collection shows everything that has happened in the API server.
 
-Owns: the question whether a reflector is up to date. Does not own: the reflector (`kube.reflector`).
+Owns: the check whether a reflector is up to date. Does not own: the reflector (`kube.reflector`).
 
-A process that begins to lead acts on its copies. They may be old: the stream that feeds them may have been
-silent for minutes, or broken without a sign, while another process led and wrote.
+A process that begins to lead acts on its copies. They may be old: their watch may have been silent for
+minutes, or broken without an error, while another process led and wrote.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kube.errors import KubeError
 from kube.reflector import Reflector
 
 _POLL_S: Final = 0.02
-#: So many looks in a row that find nothing new on a new watch show that it has brought what there was.
+#: After this many checks in a row without a new line, a new watch has delivered everything.
 _QUIET_LOOKS: Final = 10
 log = structlog.get_logger(__name__)
 
 
 async def catch_up(reflector: Reflector[Any]) -> None:
-    """Return once `reflector.items` shows what had happened when this was called.
+    """Return once `reflector.items` shows every change that had happened when this was called.
 
-    The newest version is read from the API server. Where the reflector has not reached it, its watch is
-    resumed by a new request, which costs no list. Waits for as long as the API server is away.
+    The newest version is read from the API server. If the reflector has not reached it, its watch is resumed
+    by a new request, which costs no list. Waits while the API server is away.
     """
     newest = await _newest_version(reflector)
     if reflector.is_synced and is_reached(reflector.version, newest):
@@ -40,7 +40,7 @@ async def catch_up(reflector: Reflector[Any]) -> None:
             continue
         if is_reached(reflector.version, newest):
             return
-        # The version of a collection in which nothing happens stays behind that of the server.
+        # The version of a collection without changes stays behind the version of the server.
         quiet_looks = quiet_looks + 1 if reflector.lines == lines else 0
         lines = reflector.lines
 

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are: read by kubernetes-asyncio, kept fresh by us.
+"""The address of the API server and our credentials: read by kubernetes-asyncio, refreshed by us.
 
 Owns: finding and reading a kubeconfig or the pod's service account, the Authorization header, the TLS
 context. Does not own: connections.
@@ -49,9 +49,9 @@ def _kubeconfig_loader(path: Path) -> Loader:
 
 
 def find_loader(kubeconfig: Path | None) -> Loader:
-    """The way to the API server: the given file, else $KUBECONFIG, else the pod, else ~/.kube/config.
+    """How to reach the API server: the given file, or $KUBECONFIG, or the pod's account, or ~/.kube/config.
 
-    Raises ConfigError when the file is missing or none of them is there.
+    Raises ConfigError if the file is missing or none of them exists.
     """
     if kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
         kubeconfig = Path(named.split(os.pathsep)[0])
@@ -97,11 +97,11 @@ class Credentials:
         return str(token) if token else None
 
     async def refresh(self) -> None:
-        """Read everything again: the server has refused what we had."""
+        """Read everything again, after the server refused our credentials."""
         self._loaded = await self._load()
 
     def tls(self) -> ssl.SSLContext:
-        """A TLS context with the server's authority and, where there is one, our certificate."""
+        """A TLS context with the server's authority and, if there is one, our client certificate."""
         found = self._loaded
         try:
             context = ssl.create_default_context(cafile=found.ssl_ca_cert)

@@ -1,14 +1,14 @@
-"""What can go wrong when talking to the API server, by what the caller must do about it.
+"""Errors of requests to the API server, one class for each reaction of the caller.
 
 KubeError
-+-- LeaseLost         this process does not lead any more: stop writing at once
++-- LeaseLost         this process is not the leader any more: stop writing at once
 +-- ConfigError       the way to the server is not known: tell the user and stop
 +-- Unreachable       no answer came: try again later
 +-- ApiError          the server answered with an error status
     +-- Invalid       400, 415, 422: the request is wrong and stays wrong
     +-- Unauthorized  401: the credentials were refused, also after reading them again
     +-- Forbidden     403: a right is missing: say which one
-    +-- NotFound      404: the object (or its whole kind) is not there
+    +-- NotFound      404: the object (or its kind) does not exist
     +-- Conflict      409: exists already, or changed after we read it: read again
     +-- Gone          410: our version is too old: list again
     +-- Busy          429 and 5xx: try again, not before `retry_after_s`
@@ -39,7 +39,7 @@ class ConfigError(KubeError):
 
 
 class LeaseLost(KubeError):
-    """This process does not lead any more; nothing was sent."""
+    """This process is not the leader any more; nothing was sent."""
 
 
 class Unreachable(KubeError):
@@ -71,7 +71,7 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """404: gone, or never there."""
+    """404: it does not exist."""
 
 
 class Conflict(ApiError):
@@ -115,7 +115,7 @@ def error_of(
     retry_after: str | None = None,
     utc_now: Callable[[], dt.datetime] = utc_now,
 ) -> ApiError:
-    """The one place where an error answer becomes an exception.
+    """Turn an error answer into an exception. No other function does so.
 
     `doing` is the request in a few words ("POST /api/v1/..."), used where the body is not a Status:
     proxies and servers that are stopping answer with plain text.
@@ -132,7 +132,7 @@ def error_of(
 
 
 def retry_after_seconds(header: str, utc_now: Callable[[], dt.datetime] = utc_now) -> float | None:
-    """A Retry-After header, seconds or an HTTP date, in seconds from now; None where it is neither.
+    """A Retry-After header (seconds or an HTTP date) in seconds from now; None if it is neither.
 
     At most a minute: a proxy that names an hour must not stop a process for an hour.
     """
@@ -149,5 +149,5 @@ def retry_after_seconds(header: str, utc_now: Callable[[], dt.datetime] = utc_no
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may work a moment later."""
+    """Whether the same request may succeed later."""
     return isinstance(error, Unreachable | Busy)

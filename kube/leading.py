@@ -1,10 +1,10 @@
-"""What every leading process does: keep its caches true for its whole life, and work while it leads.
+"""Run a process with leader election: caches for its whole life, and work while it leads.
 
-Owns: the order of things, from the first lists to the end. Does not own: what is cached, or the work.
+Owns: the order of steps, from the first lists to the end. Does not own: what is cached, or the work.
 
-Caches are fed by reflectors, which only read. They go on while the lease is lost, so that an API server that
-is away for minutes costs no new lists (case C77). The work of a term is made anew each time, once the caches
-have caught up, so that nothing of an old term goes on in the next one.
+Reflectors feed the caches and only read. They continue while the lease is lost, so an API server that is away
+for minutes causes no new lists (case C77). The objects that do the work are created again for each term, once
+the caches are up to date, so that nothing of an old term continues in the next one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 
 def not_listed(reflectors: Sequence[Reflector[Any]]) -> list[str]:
-    """What is still missing before a process can work; empty when it is ready.
+    """Why a process is not ready; empty if it is.
 
-    A process that waits for the lease is ready: it can take over at any moment.
+    A process that waits for the lease is ready: it can become the leader at any moment.
     """
     return [f"{one.collection.path} is not listed yet" for one in reflectors if not one.is_synced]
 
@@ -41,8 +41,8 @@ async def watch_and_lead(
 ) -> None:
     """Run `reflectors` and `beside` until cancelled, and the work of `make_term` in each term.
 
-    `make_term(term)` is called once for each term, when all reflectors have caught up. It builds the parts of
-    the work anew, on the caches, and runs them until it is cancelled. It writes through `term.kube` alone.
+    `make_term(term)` is called once for each term, when all reflectors are up to date. It creates the parts
+    of the work, on the caches, and runs them until it is cancelled. It writes only through `term.kube`.
     """
     async with asyncio.TaskGroup() as tasks:
         watching = [
@@ -76,5 +76,5 @@ async def _lead_again_and_again(
             lost = str(errors.exceptions[0])
         if not lost:
             return
-        log.warning("this process does not lead any more; it goes on watching", error=lost)
+        log.warning("this process is not the leader any more; it continues to watch", error=lost)
         await asyncio.sleep(backoff.next_delay_s())

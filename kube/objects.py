@@ -1,4 +1,4 @@
-"""What a list and a watch of any collection look like on the wire."""
+"""The parts of a list and of a watch event that are the same for every collection."""
 
 from __future__ import annotations
 

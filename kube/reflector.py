@@ -1,12 +1,12 @@
 """Keep a local copy of one Kubernetes collection.
 
-Owns: list in pages, watch with bookmarks, resume, relist, and saying what vanished in between. Does not
+Owns: list in pages, watch with bookmarks, resume, relist, and reporting what was deleted in between. Does not
 own: what a change means, or any write.
 
-Data flows one way: a page or a watch line is decoded into the slim struct of the collection, put into
-`items`, and every subscriber is told (old, new). A subscriber sees each object appear, change and vanish in
-an order that could have happened, whatever the network does: an object that was replaced by another of the
-same name is told as vanished and then appeared.
+Data flows one way: a page or a watch line is decoded into the struct of the collection and put into `items`,
+and every subscriber is called with (old, new). For each object a subscriber sees creation, changes and
+deletion in a possible order, whatever the network does: an object that was replaced by another of its name is
+reported as deleted and then as created.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from kube.objects import ListPage, Resource, WatchEvent
 from kube.session import Kube
 
 R = TypeVar("R", bound=Resource)
-#: Called with each change: (old, None) vanished, (None, new) appeared, (old, new) changed. It must not wait.
+#: Called with each change: (None, new) created, (old, new) changed, (old, None) deleted. It must not block.
 Subscriber = Callable[[R | None, R | None], None]
 
 PAGE_SIZE: Final = 500
-#: So many listed objects are put before other work of this process gets its turn.
+#: After this many listed objects other tasks of this process get a turn.
 _SLICE: Final = 100
 _LIST_TIMEOUT_S: Final = 60.0
 _LIST_PATIENCE_S: Final = 30.0
-#: The server sends a bookmark about once a minute; two missing ones mean that the line is dead (case C72).
+#: The server sends a bookmark about once a minute. If two are missing, the connection is dead (case C72).
 SILENCE_S: Final = 130.0
 _WATCH_S: Final = (240, 480)
-#: A stream that lived this long, or brought an event, counts as healthy.
+#: A stream that lasted this long, or delivered an event, counts as healthy.
 _HEALTHY_S: Final = 10.0
-#: After so many watches in a row that brought nothing, what we know is doubted and listed anew (case C73).
+#: After this many watches in a row without an event the collection is listed again (case C73).
 _BARREN_WATCHES: Final = 5
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Collection:
-    """What to keep: the path of a collection and, where the server can filter it, a field selector."""
+    """What to keep: the path of a collection, and a field selector if the server can filter it."""
 
     path: str
     field_selector: str = ""
@@ -70,9 +70,9 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 
 class Reflector(Generic[R]):
-    """A copy of one collection; `run` keeps it true until it is cancelled.
+    """A copy of one collection; `run` keeps it up to date until it is cancelled.
 
-    Objects are decoded as `kind`. `convert` makes of each what is kept: a slimmer record, say.
+    Objects are decoded as `kind`. `convert` makes the record that is kept of each, for example a smaller one.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Reflector(Generic[R]):
         self._backoff = backoff or Backoff()
         #: The version up to which `items` shows every change; empty before the first list.
         self.version = ""
-        #: How many lists and watches the server has answered, and how many lines the watches brought.
+        #: How many lists and watches the server has answered, and how many lines the watches delivered.
         self.answers = 0
         self.lines = 0
         self._barren = 0
@@ -107,7 +107,7 @@ class Reflector(Generic[R]):
         self._log = log.bind(collection=collection.path)
 
     def subscribe(self, subscriber: Subscriber[R]) -> None:
-        """Tell `subscriber` of every change from now on; subscribe before `run`."""
+        """Call `subscriber` with every change from now on; subscribe before `run`."""
         self._subscribers.append(subscriber)
 
     @property
@@ -121,7 +121,7 @@ class Reflector(Generic[R]):
             await self._synced.wait()
 
     async def newest_version(self) -> str:
-        """Ask the API server for the version of its newest change; a KubeError where it does not answer."""
+        """The version of the API server's newest change; a KubeError if it does not answer."""
         body = await self._kube.get(self.collection.path, self.collection.params(limit="1"))
         try:
             return self._raw_page_decoder.decode(body).metadata.resource_version
@@ -129,7 +129,7 @@ class Reflector(Generic[R]):
             raise KubeError(f"the list of {self.collection.path} cannot be read: {error}") from error
 
     def resume(self) -> None:
-        """End the watch, or the pause before it, so that the next one begins at once."""
+        """End the watch or the pause before it, so that the next one begins at once."""
         if self._waiting is not None:
             self._waiting.reschedule(0)
             self._waiting = None
@@ -185,7 +185,7 @@ class Reflector(Generic[R]):
                 self.collection.path, self.collection.params(**more), timeout_s=_LIST_TIMEOUT_S
             )
             page = self._decode_page(body)
-            # A large collection must not stall everything else in this process: a few objects at a time.
+            # A large collection must not block the event loop, so a few objects at a time.
             for number, item in enumerate(page.items or ()):
                 found.add(item.metadata.key)
                 self._put_listed(self._convert(item))
@@ -205,7 +205,7 @@ class Reflector(Generic[R]):
         try:
             page: ListPage[Any] = self._page_decoder.decode(body)
         except msgspec.ValidationError:
-            # One odd object must not hide all the others: decode one by one and leave it out aloud.
+            # One object that cannot be decoded must not hide the others: leave it out and log it.
             raw = self._raw_page_decoder.decode(body)
             decoded = (self._decode(item) for item in raw.items or ())
             return ListPage(raw.metadata, [item for item in decoded if item is not None])
@@ -305,7 +305,7 @@ def _status_code(raw: msgspec.Raw) -> int:
 
 
 async def all_synced(reflectors: Iterable[Reflector[Any]]) -> None:
-    """Wait until each has listed its collection, for as long as it takes, and say which one is awaited."""
+    """Wait without a limit until each has listed its collection; log which ones are missing."""
     for one in reflectors:
         while not one.is_synced:
             try:

@@ -1,10 +1,10 @@
-"""One HTTP session with the API server: every request has a deadline, every failure one kind of error.
+"""One HTTP session with the API server: every request has a deadline, every failure is a KubeError.
 
-Owns: requests, streams, the mapping of failures to `kube.errors`. Does not own: retries (see
-`kube.backoff.persist`), caches, or what the bytes mean.
+Owns: requests, streams, and turning failures into `kube.errors`. Does not own: retries (see
+`kube.backoff.persist`), caches, or the meaning of the data.
 
-The session is aiohttp's own, since the one of kubernetes-asyncio reads proxy settings from the
-environment on every request and hides failed answers.
+The session is a plain one of aiohttp. The one of kubernetes-asyncio reads proxy settings from the environment
+on every request and hides failed answers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WriteGuard(Protocol):
         """The longest time for one write, with the wait for a connection."""
 
     def check(self) -> None:
-        """Raise a KubeError when nothing may be written any more."""
+        """Raise a KubeError if nothing may be written any more."""
 
     def unanswered(self) -> None:
         """Note that a write was sent, and that its outcome is not known."""
@@ -70,10 +70,9 @@ class Kube:
         *,
         unacknowledged_s: float | None = None,
     ) -> None:
-        """`unacknowledged_s`: for how long the kernel may go on sending what the server does not acknowledge.
+        """`unacknowledged_s`: how long the kernel may repeat data that the server does not acknowledge.
 
-        Without it a request that was given up may still arrive minutes later, when a broken network is
-        whole again.
+        Without it, a request that we gave up may still arrive minutes later, when the network works again.
         """
         self._credentials = credentials
         self._server = credentials.server
@@ -95,15 +94,15 @@ class Kube:
         user_agent: str = "fluence",
         unacknowledged_s: float | None = None,
     ) -> Kube:
-        """Read the configuration (ConfigError where there is none) and open a session; sends nothing."""
+        """Read the configuration (ConfigError if there is none) and open a session; sends nothing."""
         credentials = await Credentials.find(kubeconfig)
         return cls(credentials, user_agent, unacknowledged_s=unacknowledged_s)
 
     def guarded(self, guard: WriteGuard) -> Kube:
-        """This session, with `guard` asked before each attempt at a write; it shares the connections.
+        """This session with a guard that is asked before each write; it shares the connections.
 
-        The guard is asked twice: first, and again when a connection is there and the bytes are handed over.
-        Longer timeouts of writes are lowered to the guard's.
+        The guard is asked twice: first, and again when there is a connection and the bytes are handed over.
+        Timeouts of writes are lowered to the guard's.
         """
         view = copy.copy(self)
         view._guard = guard
@@ -144,7 +143,7 @@ class Kube:
         return await self.request("POST", path, body=_bytes(body), timeout_s=timeout_s)
 
     async def put(self, path: str, body: object, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
-        """PUT `body`; it must be a whole object, so never one decoded into a slim struct."""
+        """PUT `body`. It must be a whole object, never one that was decoded into a struct with few fields."""
         return await self.request("PUT", path, body=_bytes(body), timeout_s=timeout_s)
 
     async def patch(
@@ -163,7 +162,7 @@ class Kube:
     async def delete(
         self, path: str, *, uid: str | None = None, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> bytes:
-        """DELETE; with `uid` only that very object (409 if another one has taken its name)."""
+        """DELETE; with `uid` only the object with that uid (409 if another one has its name)."""
         options: dict[str, Any] = {"propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -241,7 +240,7 @@ class Kube:
     async def lines(
         self, path: str, params: Params, *, silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a stream and yield its lines; Unreachable when nothing comes for `silence_s` seconds."""
+        """Open a stream and yield its lines; Unreachable if nothing arrives for `silence_s` seconds."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silence_s)
         with _failures_of("GET", path):
             async with self._http.get(
@@ -259,9 +258,9 @@ class Kube:
 
 
 class _GuardedBody(aiohttp.BytesPayload):
-    """A body that asks its guard once more when a connection is there and the request is handed over.
+    """A body that asks its guard once more, when there is a connection and the request is handed over.
 
-    aiohttp holds the headers back until the body is written, so that nothing is sent where the guard refuses.
+    aiohttp sends the headers together with the body, so nothing is sent if the guard refuses.
     """
 
     def __init__(self, value: bytes, guard: WriteGuard, content_type: str) -> None:

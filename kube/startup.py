@@ -21,9 +21,9 @@ async def require_collection(
 ) -> None:
     """Return once the collection at `path` can be listed; the wait for an API server that is away is logged.
 
-    Raises FluenceError with the sentence `missing` where the server does not know the collection, Forbidden
-    where the right to list it is missing for longer than `roles_deadline_s`, and the last error when the
-    server stays away for a minute.
+    Raises FluenceError with the text `missing` if the server does not know the collection, Forbidden if the
+    right to list it is missing for longer than `roles_deadline_s`, and the last error if the server is away
+    for a minute.
     """
 
     async def attempt() -> None:
@@ -45,8 +45,7 @@ async def _list_one(kube: Kube, path: str) -> None:
     try:
         await kube.get(path, {"limit": "1"})
     except NotFound:
-        # An API server that has just started does not serve custom resources yet. It is not ready then, which
-        # is an error worth another try.
+        # A new API server does not serve custom resources yet. It is not ready then, so this is tried again.
         with contextlib.suppress(Forbidden, NotFound):
             await kube.get("/readyz")
         await kube.get(path, {"limit": "1"})

@@ -8,11 +8,11 @@ A term that was renewed by a request sent at time 0 ends in these steps, all on 
 
     renew_deadline_s                                  no write is started any more
     renew_deadline_s + write_timeout_s                every write has been answered, or its connection closed
-    renew_deadline_s + write_timeout_s + margin_s     what was on its way then has arrived or is lost
+    renew_deadline_s + write_timeout_s + margin_s     writes in flight have arrived or are lost
     duration_s                                        another process may take the lease
 
-Another process waits `duration_s` after it has read the last renewal, which is later than time 0, so that no
-write of an old leader can meet one of the new leader.
+Another process waits `duration_s` after it has read the last renewal, which is later than time 0. So no write
+of the old leader can arrive after the new leader has begun.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Clock = Callable[[], float]
 
 
 def boot_time_s() -> float:
-    """Seconds since the machine started, with the time in which it was suspended (Linux).
+    """Seconds since the machine started, including time in which it was suspended (Linux).
 
-    Where the system has no such clock (macOS), time in which the machine is suspended is not counted.
+    On systems without such a clock (macOS) suspended time is not counted.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
@@ -58,7 +58,7 @@ class LeaseTimes:
 
     @property
     def margin_s(self) -> float:
-        """For writes that are on their way when their time is over, and for clocks of different speed."""
+        """For writes that are in flight when their timeout is over, and for clocks of different speed."""
         return self.duration_s * 0.15
 
 
@@ -84,7 +84,7 @@ class Term:
         return self._times.write_timeout_s
 
     def held(self) -> bool:
-        """Whether a write may be started at this very moment."""
+        """Whether a write may be started now."""
         return self.remaining_s() > 0
 
     def remaining_s(self) -> float:
@@ -92,7 +92,7 @@ class Term:
         return float("-inf") if self._has_ended else self._until_s - self._now_s()
 
     def check(self) -> None:
-        """Raise LeaseLost when no write may be started any more."""
+        """Raise LeaseLost if no write may be started any more."""
         if not self.held():
             raise LeaseLost("not written: this process does not hold the lease any more")
 
@@ -109,5 +109,5 @@ class Term:
         self._has_ended = True
 
     def unsettled_s(self) -> float:
-        """For how many seconds a write whose outcome is not known may still be on its way."""
+        """For how many seconds a write whose outcome is not known may still arrive."""
         return max(0.0, self._unanswered_s + self._times.margin_s - self._now_s())

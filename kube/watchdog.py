@@ -1,10 +1,10 @@
-"""End a process that was stopped in the middle of a write and wakes up after its lease.
+"""End a process that was stopped in the middle of a write and continues after its lease has ended.
 
 A check before a write is not enough for a process that is frozen (SIGSTOP, a paused container): it may stop
-between the check and the system call that sends the bytes, and would send them when it wakes. The kernel
-delivers a signal that came while a process was stopped before the process runs again. So the leader sets a
-timer of the kernel whose signal ends the process, and sets it anew with each renewal. A leader that runs
-stops the timer in time: only a frozen process, or one whose event loop hangs, is ended (status 142, SIGALRM).
+between the check and the system call that sends the bytes, and would send them when it continues. The kernel
+delivers signals that arrived meanwhile before the process runs again. So the leader sets a kernel timer whose
+signal ends the process, and sets it again with each renewal. A leader that runs stops the timer in time. Only
+a frozen process, or one whose event loop hangs, is ended (status 142, SIGALRM).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Protocol
 
 
 class Watchdog(Protocol):
-    """Ends the process unless it is started anew or stopped in time."""
+    """Ends the process unless it is started again or stopped in time."""
 
     def start(self, delay_s: float) -> None:
-        """End the process `delay_s` seconds from now; an earlier start is void."""
+        """End the process `delay_s` seconds from now; replaces an earlier start."""
 
     def stop(self) -> None:
         """Do not end the process."""
 
 
 class NoWatchdog:
-    """For tests and tools that lead within a process that must live on."""
+    """For tests and tools that lead in a process that must not be ended."""
 
     def start(self, delay_s: float) -> None:
         """Do nothing."""

@@ -1,7 +1,7 @@
-"""A queue of keys that never holds a key twice and never hands one out to two workers.
+"""A queue of keys that never contains a key twice and never gives one to two workers.
 
-The semantics of client-go's work queue: a key added while it is worked on comes again once it is done;
-`add_after` adds it later; a failed key comes back after a growing pause of its own.
+The semantics of client-go's work queue: a key that is added while a worker has it is queued again once it is
+done; `add_after` adds it later; a failed key is queued again after a pause that grows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=str)
 
 
 class WorkQueue(Generic[K]):
-    """Keys waiting for a worker, in the order in which they came."""
+    """Keys that wait for a worker, in the order in which they were added."""
 
     def __init__(self, backoff: Callable[[], Backoff] = lambda: Backoff(first_s=0.05, most_s=30.0)) -> None:
         self._order: deque[K] = deque()
@@ -33,7 +33,7 @@ class WorkQueue(Generic[K]):
         return len(self._order)
 
     def add(self, key: K) -> None:
-        """Let a worker look at `key`; adding it twice before that is adding it once."""
+        """Queue `key`; if it is queued already, nothing changes."""
         if (timer := self._later.pop(key, None)) is not None:
             timer.cancel()
         if key in self._working:
@@ -44,7 +44,7 @@ class WorkQueue(Generic[K]):
             self._some.set()
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add `key` in `delay_s` seconds; the earliest of several such wishes counts."""
+        """Add `key` in `delay_s` seconds; of several such calls the earliest time counts."""
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_s
         pending = self._later.get(key)
@@ -69,15 +69,15 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The work on `key` went well."""
+        """The work on `key` succeeded."""
         self._failures.pop(key, None)
         self._finish(key)
 
     def failed(self, key: K) -> float:
-        """The work on `key` failed: it comes back after a growing pause, which is returned in seconds."""
+        """The work on `key` failed: queue it again after a growing pause, which is returned in seconds."""
         delay_s = self._failures.setdefault(key, self._new_backoff()).next_delay_s()
         self._working.discard(key)
-        # A change that came meanwhile does not shorten the pause: it would make a hot loop of a failure.
+        # A change in the meantime does not shorten the pause, or a failure could become a busy loop.
         self._again.discard(key)
         self.add_after(key, delay_s)
         return delay_s
