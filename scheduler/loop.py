@@ -155,14 +155,15 @@ class SchedulingLoop:
             due = self._due()
             if not due:
                 break
-            version = self._cache.ledger.room_version
-            growth = Growth(self._cache.ledger.view(), version)
+            ledger = self._cache.ledger
+            version = ledger.room_version
+            growth = Growth(ledger.view(), version, ledger.grown_since)
             for key, refused in due:
                 if self._now_s() >= slice_end_s:
                     await asyncio.sleep(0)
                     self._states.clear()
                     slice_end_s = self._now_s() + _SLICE_S
-                    if self._cache.ledger.room_version != version:
+                    if ledger.room_version != version:
                         break
                 if refused is not None and self._stays_parked(key, refused, growth):
                     continue
@@ -191,8 +192,7 @@ class SchedulingLoop:
 
     def _stays_parked(self, key: Key, refused: Refused, growth: Growth) -> bool:
         """Whether a parked gang needs no match now."""
-        grown = self._cache.ledger.grown_since(refused.room_version)
-        if (still := growth.still_refused(refused, grown)) is not None:
+        if (still := growth.still_refused(refused)) is not None:
             self.queue.still_refused(key, still)
             return True
         is_stranded = not refused.order[1]

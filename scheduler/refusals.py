@@ -6,7 +6,8 @@ these are too few the gang is still refused: an upper bound of the members that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+import functools
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from typing import Final
 
@@ -38,11 +39,15 @@ def remembered(gang: Gang, refusal: Refusal, view: View, room_version: int, orde
 
 
 class Growth:
-    """The room that a view has gained, for as many questions as there are parked gangs."""
+    """The room that a view has gained, for as many questions as there are parked gangs.
 
-    def __init__(self, view: View, room_version: int) -> None:
+    `grown_since(room_version)` names the nodes that may have more room than at that version.
+    """
+
+    def __init__(self, view: View, room_version: int, grown_since: Callable[[int], Collection[str]]) -> None:
         self._view = view
         self._room_version = room_version
+        self._grown_since = functools.lru_cache(grown_since)
         self._room = Room.of(view)
         self._slots: dict[tuple[int, str], int] = {}
         self._refused: set[Hashable] = set()
@@ -51,14 +56,14 @@ class Growth:
         """A gang of this signature does not fit, and no room has been gained since."""
         self._refused.add(refused.signature)
 
-    def still_refused(self, refused: Refused, grown: Collection[str]) -> Refused | None:
-        """What to remember from now on, where the gang cannot fit; None where a match has to tell.
-
-        `grown` are the nodes that may have more room than at the refusal.
-        """
+    def still_refused(self, refused: Refused) -> Refused | None:
+        """What to remember from now on, where the gang cannot fit; None where a match has to tell."""
         if refused.signature in self._refused and not self._view.terms:
             return replace(refused, room_version=self._room_version, kinds=None)
-        if refused.kinds is None or self._view.terms or len(grown) > _MOST_NODES:
+        if refused.kinds is None or self._view.terms:
+            return None
+        grown = self._grown_since(refused.room_version)
+        if len(grown) > _MOST_NODES:
             return None
         room = refused.room + sum(self._slots_on(kind, node) for kind in refused.kinds for node in grown)
         return replace(refused, room_version=self._room_version, room=room) if room < refused.least else None

@@ -50,8 +50,8 @@ class Ledger:
         self._noted: weakref.ref[Pods] | None = None
         # Shared with the last view, and copied before the next change.
         self._shared: set[str] = set()
-        #: Nodes whose room may have grown, and the version after it; None instead of a name means all nodes.
-        self._grown: dict[str | None, int] = {}
+        #: Nodes whose room may have grown, and the version after it, in the order of the versions.
+        self._grown: dict[str, int] = {}
 
     # Nodes
 
@@ -77,6 +77,7 @@ class Ledger:
         if name not in self._table.columns:
             return
         column = self._own_table().remove(name)
+        self._grown.pop(name, None)
         self._own_allocatable()[:, column] = 0
         self._own_used()[:, column] = 0
 
@@ -198,9 +199,13 @@ class Ledger:
 
     def grown_since(self, room_version: int) -> frozenset[str]:
         """The nodes whose room may have grown, or that may accept more pods, since that version."""
-        return frozenset(
-            name for name, version in self._grown.items() if version > room_version and name is not None
-        )
+        found = []
+        # The latest come last.
+        for name, version in reversed(self._grown.items()):
+            if version <= room_version:
+                break
+            found.append(name)
+        return frozenset(found)
 
     # Inside
 
@@ -242,6 +247,7 @@ class Ledger:
         if node is None:
             self._grown = dict.fromkeys(self._table.columns, self.room_version)
         else:
+            self._grown.pop(node, None)
             self._grown[node] = self.room_version
 
     def _note(self, uid: str) -> None:
