@@ -96,6 +96,13 @@ class ClusterCache:
         """Whether this very node may still be bound to (rule T7)."""
         return self.ledger.is_open(name, uid)
 
+    def run_is_current(self, key: Key, run_uid: str) -> bool:
+        """Whether the PodGroup of a gang still is the one with this uid, and is not being deleted."""
+        group = self._groups.get(key)
+        return (
+            group is not None and group.metadata.uid == run_uid and group.metadata.deletion_timestamp is None
+        )
+
     def gang(self, state: GangState) -> Gang:
         """The gang as the matching core wants it."""
         members = [

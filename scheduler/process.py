@@ -7,7 +7,7 @@ members that were bound count for their gang, all others are placed anew.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from groups.objects import Key
 from groups.podgroup import CRD_MISSING, POD_GROUPS, PodGroup
@@ -21,13 +21,17 @@ from kube.term import Term
 from kube.watchdog import Watchdog
 from scheduler.bind import Binder
 from scheduler.cache import ClusterCache
+from scheduler.conditions import StatusWriter
 from scheduler.holding import Holding
 from scheduler.loop import SchedulingLoop
 from scheduler.objects import Node, PersistentVolume, Pod, VolumeClaim
 from scheduler.pods import CachedPod, cached
 from scheduler.release import Releaser
-from scheduler.report import Reporter, StatusWriter
+from scheduler.report import Reporter
 from scheduler.settings import SchedulerSettings
+
+#: Events about what was done are still written for so long when the process stops in an orderly way.
+_DRAIN_S: Final = 2.0
 
 
 class SchedulerProcess:
@@ -84,14 +88,15 @@ class SchedulingTerm:
             on_bound=self._bound,
             on_refused=self._refused,
             on_settled=self._settled,
+            run_is_current=cache.run_is_current,
         )
         self._recorder = EventRecorder(
             kube,
             controller=settings.scheduler_name,
             instance=f"{settings.scheduler_name}-{settings.identity}",
-            my_turn=self._binder.when_idle,
+            is_busy=lambda: self._binder.is_busy,
         )
-        self._writer = StatusWriter(kube, self._binder.when_idle)
+        self._writer = StatusWriter(kube, lambda: self._binder.is_busy)
         self._reporter = Reporter(self._writer, self._recorder)
         self._releaser = Releaser(kube, term.held)
         holding = Holding(cache, self._releaser, self._reporter)
@@ -113,10 +118,9 @@ class SchedulingTerm:
         self._cache.forget_all()
         self._cache.listener = self._loop
         try:
-            async with asyncio.TaskGroup() as group:
+            async with self._recorder.running(_DRAIN_S), asyncio.TaskGroup() as group:
                 group.create_task(self._binder.run(), name="binder")
                 group.create_task(self._writer.run(), name="conditions")
-                group.create_task(self._recorder.run(), name="events")
                 group.create_task(self._releaser.run(), name="release")
                 group.create_task(self._loop.run(), name="scheduling loop")
         finally:
