@@ -112,10 +112,14 @@ class Lease:
             # The renewal ends only by failing, and its failure says more than the cancelled work.
             (renewing if lost else working).result()
         finally:
+            if lost:
+                term.end()
+            # Where the lease is not lost, the work may still write while it ends: events about what was done.
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
             term.end()
-            for task in (working, renewing):
-                task.cancel()
-            await asyncio.gather(working, renewing, return_exceptions=True)
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
             self._watchdog.stop()
             metrics.LEADING.labels(self.name).set(0)
             # A write that was cut off may still be carried out. Neither a successor nor our own next term

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from groups.contract import RUN_ANNOTATION
 from tests.support.world import World
 
 MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -66,7 +67,7 @@ async def test_both_pods_are_unschedulable_until_they_are_bound(world: World) ->
 
 
 async def test_a_try_that_changes_nothing_writes_nothing(world: World) -> None:
-    """Cases C116, C117: one event for each pod, transition times stay, although the gang is tried again."""
+    """Cases C116, C117: one event for each object and old transition times, although it is tried again."""
     await world.node("a", cpu="2")
     await world.gang("g", 5)
     await world.until_refused("g")
@@ -85,13 +86,30 @@ async def test_a_try_that_changes_nothing_writes_nothing(world: World) -> None:
         assert now["lastTransitionTime"] == condition["lastTransitionTime"]
         assert len(await world.events(name, "FailedScheduling")) <= 1
 
-    async def told() -> bool:
-        return len(await world.events(reason="FailedScheduling")) == 5
+    async def said() -> bool:
+        return len(await world.events(reason="FailedScheduling")) == 4
 
-    await world.wait_for(told, what="each pod has one FailedScheduling event")
-    note = (await world.events("g-0", "FailedScheduling"))[0]["note"]
-    assert "cpu" in note
-    assert re.search(r"0/\d+ nodes are available", note)
+    await world.wait_for(
+        said, what="the PodGroup and three example pods have one FailedScheduling event each"
+    )
+    events = await world.events(reason="FailedScheduling")
+    about = {(one["regarding"]["kind"], one["regarding"]["name"]) for one in events}
+    assert about == {("PodGroup", "g"), ("Pod", "g-0"), ("Pod", "g-1"), ("Pod", "g-2")}
+    for note in (events[0]["note"], before["g-4"]["message"] if before["g-4"] else ""):
+        assert "cpu" in note
+        assert re.search(r"0/\d+ nodes are available", note)
+    (example,) = await world.events("g-0", "FailedScheduling")
+    assert "2 more pods of this group wait" in example["note"]
+
+
+async def test_a_bound_pod_carries_the_uid_of_its_pod_group(world: World) -> None:
+    """Rule B5: the API server copies the annotations of a Binding to the pod."""
+    await world.node("a", cpu="2")
+    await world.gang("g", 2)
+    await world.until_bound("g", 2)
+    (group,) = await world.pod_groups()
+    marks = [pod["metadata"]["annotations"][RUN_ANNOTATION] for pod in await world.pods("g")]
+    assert marks == [group["metadata"]["uid"]] * 2
 
 
 async def test_each_bound_pod_has_one_scheduled_event_by_fluence(world: World) -> None:
@@ -100,10 +118,10 @@ async def test_each_bound_pod_has_one_scheduled_event_by_fluence(world: World) -
     names = await world.gang("g", 3)
     await world.until_bound("g", 3)
 
-    async def told() -> bool:
+    async def said() -> bool:
         return len(await world.events(reason="Scheduled")) == 3
 
-    await world.wait_for(told, what="three Scheduled events")
+    await world.wait_for(said, what="three Scheduled events")
     events = await world.events(reason="Scheduled")
     assert {event["regarding"]["name"] for event in events} == set(names)
     node = world.node_name("a")

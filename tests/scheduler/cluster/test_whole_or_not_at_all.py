@@ -73,12 +73,12 @@ async def test_too_few_members_are_told_and_hold_nobody_up(world: World) -> None
     await world.node("a", cpu="8")
     await world.create(world.job("j", 3, 3, size=5, group="g", outcome="never"))
 
-    async def told() -> bool:
+    async def said() -> bool:
         condition = await world.group_condition("g") or {}
         events = await world.events(reason="WaitingForMembers")
-        return "3 of 5 members" in condition.get("message", "") and len(events) == 3
+        return "3 of 5 members" in condition.get("message", "") and len(events) == 4
 
-    await world.wait_for(told, what="the group and its pods say that 3 of 5 members exist")
+    await world.wait_for(said, what="the group and its pods say that 3 of 5 members exist")
     assert await world.phase("g") == "Pending"
     for pod in await world.pods("g"):
         assert await world.condition(pod["metadata"]["name"]) is None
