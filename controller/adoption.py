@@ -1,16 +1,16 @@
-"""Pods that slipped past the webhook get the labels that it would have given them (rule A8): pure.
+"""Label the pods that the webhook did not see as it would have done (rule A8): pure.
 
 The webhook was away, or the pod's owner is older than Fluence. Without the group's label the scheduler
-would leave the pod alone for ever.
+would never bind the pod.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.objects import Pod
-from controller.owners import Owner, Prospect
-from controller.sizes import Complaint, complaint_of
+from controller.mistakes import Mistake, mistake_of
+from controller.owners import Owner
+from controller.pods import Pod
 from groups.contract import GROUP_LABEL, SIZE_LABEL, EventReason, check_group_name, parse_group_size
 from groups.errors import ContractError
 from groups.workloads.adopt import PodIdentity, adopt
@@ -27,56 +27,56 @@ class Labelling:
 
 def needs_labels(pod: Pod, rules: Rules) -> bool:
     """Whether a pod of ours has no group and still needs one. Mirror pods belong to their kubelet."""
-    if pod.metadata.label(GROUP_LABEL) or pod.is_finished or pod.is_going:
+    if pod.metadata.label(GROUP_LABEL) or pod.is_finished or pod.is_deleting:
         return False
     rule = rules.of_kind("", "Pod")
     if rule is None:
         return True
     left, meta = rule.leave_alone, pod.metadata
-    kept = ((left.annotations, meta.annotations), (left.labels, meta.labels))
-    return not any(key in (has or {}) for keys, has in kept for key in keys)
+    pairs = ((left.annotations, meta.annotations), (left.labels, meta.labels))
+    return not any(key in (found or {}) for keys, found in pairs for key in keys)
 
 
-def label_pod(pod: Pod, owner: Owner | None, rules: Rules) -> Labelling | Complaint | None:
+def label_pod(pod: Pod, owner: Owner | None, rules: Rules) -> Labelling | Mistake | None:
     """The labels that a pod lacks, or what is wrong with those that it or its owner has."""
-    if not needs_labels(pod, rules) or (owner is not None and owner.prospect is Prospect.GONE):
+    if not needs_labels(pod, rules) or (owner is not None and owner.is_deleted):
         return None
-    if (wrong := complaint_of(pod) or _complaint_of_owner(pod, owner)) is not None:
+    if (wrong := mistake_of(pod) or _mistake_of_owner(pod, owner)) is not None:
         return wrong
     try:
-        told = _told_otherwise(pod, rules)
+        older = _older_labels(pod, rules)
     except ContractError as error:
-        return Complaint(pod, EventReason.INVALID_GROUP_NAME, str(error))
+        return Mistake(pod, EventReason.INVALID_GROUP_NAME, str(error))
     adoption = adopt(_identity(pod), rules=rules)
     # What the user wrote on the workload counts as if it stood on its pods (A3).
     named = owner.group_label if owner is not None else ""
-    labels = {GROUP_LABEL: named or told.group or adoption.group_name}
-    size = told.size or (str(adoption.size) if adoption.size is not None else "")
+    labels = {GROUP_LABEL: named or older.group or adoption.group_name}
+    size = older.size or (str(adoption.size) if adoption.size is not None else "")
     if size and not pod.metadata.label(SIZE_LABEL):
         labels[SIZE_LABEL] = size
     return Labelling(labels)
 
 
-def _told_otherwise(pod: Pod, rules: Rules) -> Told:
+def _older_labels(pod: Pod, rules: Rules) -> Told:
     """Group and size under the keys of other systems (case C40)."""
     if not rules.older:
         return NOTHING
     return read_older(rules.older, pod.metadata.labels or {}, pod.metadata.annotations or {})
 
 
-def _complaint_of_owner(pod: Pod, owner: Owner | None) -> Complaint | None:
+def _mistake_of_owner(pod: Pod, owner: Owner | None) -> Mistake | None:
     if owner is None:
         return None
     try:
         if owner.group_label:
             check_group_name(owner.group_label)
     except ContractError as error:
-        return Complaint(pod, EventReason.INVALID_GROUP_NAME, f"{owner.reference.kind}: {error}")
+        return Mistake(pod, EventReason.INVALID_GROUP_NAME, f"{owner.reference.kind}: {error}")
     try:
         if owner.size_label:
             parse_group_size(owner.size_label)
     except ContractError as error:
-        return Complaint(pod, EventReason.INVALID_GROUP_SIZE, f"{owner.reference.kind}: {error}")
+        return Mistake(pod, EventReason.INVALID_GROUP_SIZE, f"{owner.reference.kind}: {error}")
     return None
 
 

@@ -1,8 +1,8 @@
 """What the controller knows: pods by group, PodGroups, and which groups an owner's change concerns.
 
-Owns: turning each change into keys of groups and pods worth another look, and assembling the whole state of
-one group. Does not own: what is done about it. Truth stays in the API server: all of this is rebuilt from
-lists at start.
+Owns: turning each change into keys of groups and pods to reconcile, and assembling the whole state of one
+group. Does not own: what is done about it. All of this is rebuilt from lists at start. The cost of a change
+does not depend on how many pods there are.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from controller.adoption import needs_labels
 from controller.links import Links
 from controller.lookup import OwnerLookup
 from controller.members import GroupState, Member
-from controller.objects import Pod
 from controller.owners import Owner
-from groups.contract import GROUP_LABEL, Phase
+from controller.pods import Pod
+from controller.runs import is_pod
+from groups.contract import RUN_ANNOTATION, Phase
+from groups.membership import group_key_of
 from groups.objects import Key, OwnerReference, split_key
 from groups.podgroup import PodGroup
 from groups.workloads.rules import Rules
 from kube.reflector import Reflector
 
-#: Counts change in bursts, when a gang is bound, runs, ends: look once for many changes. A group that is
-#: still to be made is looked at without delay.
+#: Counts change in bursts, when a gang is bound, runs, ends: one reconcile for many changes. A group that is
+#: still to be made is reconciled without delay.
 REFRESH_S: Final = 0.25
 #: A write of ours that the watch has not shown by then is forgotten: the object may be gone again.
 _TRUST_WRITES_S: Final = 30.0
 
-#: Told of a group worth another look, and in how many seconds.
+#: Called with a group that is to be reconciled, and in how many seconds.
 OnGroup = Callable[[Key, float], None]
 
 
@@ -58,7 +60,8 @@ class GroupCache:
         self._on_group = on_group
         self._on_pod = on_pod
         self._utc_now = utc_now
-        self._members: dict[Key, dict[Key, Pod]] = {}
+        self._labelled: dict[Key, dict[Key, Pod]] = {}
+        self._unlabelled: set[Key] = set()
         self._joined: dict[Key, dt.datetime] = {}
         self._links = Links()
         self._written: dict[Key, PodGroup] = {}
@@ -67,11 +70,11 @@ class GroupCache:
 
     def group_keys(self) -> list[Key]:
         """Every group that has a pod or a PodGroup."""
-        return list({**self._members, **self._groups})
+        return list({**self._labelled, **self._groups})
 
     def unlabelled(self) -> list[Key]:
         """Every pod of ours that still needs a group."""
-        return [key for key, pod in self._pods.items() if self._is_unlabelled(pod)]
+        return list(self._unlabelled)
 
     def pod(self, key: Key) -> Pod | None:
         """A pod, if it is there and ours."""
@@ -121,53 +124,53 @@ class GroupCache:
         return GroupState(
             key,
             group,
-            members=tuple(_member(pod, found) for pod in self._members.get(key, {}).values()),
-            owners=tuple(found[ref.uid] for ref in references if ref.uid in found),
+            labelled=tuple(_member(pod, found) for pod in self._labelled.get(key, {}).values()),
+            owners={ref.uid: found[ref.uid] for ref in references if ref.uid in found},
             joined=self._joined.get(key),
             had_members=key in self._joined,
         )
 
     def _references(self, key: Key) -> Iterator[OwnerReference]:
-        for pod in self._members.get(key, {}).values():
+        for pod in self._labelled.get(key, {}).values():
             if (reference := pod.metadata.controller) is not None:
                 yield reference
         if (group := self.group(key)) is not None:
-            # A pod that owns its group is a member, or gone with its group.
-            yield from (ref for ref in group.metadata.owner_references or () if ref.kind != "Pod")
+            # A pod that owns its group has its label, or is deleted.
+            yield from (ref for ref in group.metadata.owner_references or () if not is_pod(ref))
 
     def owner_changed(self, uid: str) -> None:
-        """Look again at the groups that an object stands behind."""
+        """Reconcile the groups whose pods an object controls or that it owns."""
         for key in self._links.of(uid):
             self._on_group(key, REFRESH_S)
 
     def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name == self._scheduler_name
-
-    def _is_unlabelled(self, pod: Pod) -> bool:
-        return self._is_ours(pod) and needs_labels(pod, self._rules)
+        return pod.scheduler_name == self._scheduler_name
 
     def _group_of(self, pod: Pod | None) -> Key | None:
-        if pod is None or not self._is_ours(pod):
-            return None
-        name = pod.metadata.label(GROUP_LABEL)
-        return Key(f"{pod.metadata.namespace}/{name}") if name else None
+        return group_key_of(pod, self._scheduler_name) if pod is not None else None
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None and self._is_unlabelled(new):
-            self._on_pod(new.metadata.key)
+        self._note_unlabelled(old, new)
         before, after = self._group_of(old), self._group_of(new)
         if old is not None and before is not None:
             self._leave(before, old, moved=before != after)
         if new is not None and after is not None:
             self._join(after, new, moved=before != after)
-        if before == after and old is not None and new is not None and _telling(old) == _telling(new):
+        if before == after and old is not None and new is not None and _plan_inputs(old) == _plan_inputs(new):
             return
         for key in {before, after}:
             if key is not None:
                 self._on_group(key, REFRESH_S if self.group(key) is not None else 0.0)
 
+    def _note_unlabelled(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and self._is_ours(new) and needs_labels(new, self._rules):
+            self._unlabelled.add(new.metadata.key)
+            self._on_pod(new.metadata.key)
+        elif old is not None and self._unlabelled:
+            self._unlabelled.discard(old.metadata.key)
+
     def _join(self, key: Key, pod: Pod, *, moved: bool) -> None:
-        self._members.setdefault(key, {})[pod.metadata.key] = pod
+        self._labelled.setdefault(key, {})[pod.metadata.key] = pod
         self._links.add(_owner_uid(pod), key)
         if moved:
             self._joined[key] = self._utc_now()
@@ -175,15 +178,15 @@ class GroupCache:
     def _leave(self, key: Key, pod: Pod, *, moved: bool) -> None:
         self._links.remove(_owner_uid(pod), key)
         if moved:
-            members = self._members.get(key, {})
+            members = self._labelled.get(key, {})
             members.pop(pod.metadata.key, None)
             if not members:
-                self._members.pop(key, None)
+                self._labelled.pop(key, None)
                 self._clean_up(key)
 
     def _clean_up(self, key: Key) -> None:
         """Keep no memory of a group that has neither pods nor a PodGroup (case C63)."""
-        if key not in self._members and self.group(key) is None:
+        if key not in self._labelled and self.group(key) is None:
             self._joined.pop(key, None)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -201,7 +204,7 @@ class GroupCache:
         if new is None:
             self._clean_up(key)
             self._on_group(key, 0.0)
-        elif old is None or _of_interest(old) != _of_interest(new):
+        elif old is None or _group_plan_inputs(old) != _group_plan_inputs(new):
             self._on_group(key, REFRESH_S)
 
 
@@ -215,18 +218,27 @@ def _owner_uid(pod: Pod) -> str:
     return owner.uid if owner is not None else ""
 
 
-def _telling(pod: Pod) -> tuple[object, ...]:
+def _plan_inputs(pod: Pod) -> tuple[object, ...]:
     """What of a pod can change a plan; the many other changes in its life cannot."""
     meta = pod.metadata
-    return (meta.uid, meta.labels, pod.status.phase, pod.is_going, meta.controller)
+    run = meta.annotation(RUN_ANNOTATION)
+    return (meta.uid, meta.labels, run, pod.node_name, pod.phase, pod.is_deleting, meta.controller)
 
 
-def _of_interest(group: PodGroup) -> tuple[object, ...]:
+def _group_plan_inputs(group: PodGroup) -> tuple[object, ...]:
     """What of a PodGroup can change a plan; the scheduler's conditions cannot."""
     meta, status = group.metadata, group.status
     counts = (status.phase, status.occupied_by, status.running, status.succeeded, status.failed)
     times = (status.creation_time, status.schedule_start_time)
-    return (meta.uid, meta.deletion_timestamp, meta.annotations, group.spec, counts, times)
+    return (
+        meta.uid,
+        meta.deletion_timestamp,
+        meta.annotations,
+        meta.owner_references,
+        group.spec,
+        counts,
+        times,
+    )
 
 
 def _is_seen(shown: PodGroup | None, written: PodGroup) -> bool:

@@ -1,4 +1,4 @@
-"""Which groups an owner stands behind, counted so that every link is taken back as often as it was made."""
+"""Which groups depend on an owner, counted so that a link ends once all of its reasons have ended."""
 
 from __future__ import annotations
 

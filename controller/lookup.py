@@ -3,31 +3,29 @@
 Owns: which kinds are kept in caches, and the way from an object to the one that it belongs to, as from a
 ReplicaSet to its Deployment. Does not own: what the object means (`controller.owners`).
 
-Kinds of Kubernetes itself are cached from the start. The kind of a custom resource need not exist at all:
-its cache begins with the first pod that names such an owner, for then it does, and in the version
-that the pod names.
+Kinds of Kubernetes itself are cached from the start. A custom kind need not exist at all: its cache begins
+with the first pod that names such an owner, in the version that the pod names.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import structlog
 
-from controller.objects import AnyWorkload, Workload
-from controller.owners import Owner, describe, gone_owner, unknown_owner
+from controller.objects import BuiltInWorkload, CustomWorkload
+from controller.owners import Owner, Workload, deleted_owner, owner_of, read_workload, unknown_owner
 from groups.contract import SCHEDULER_NAME
-from groups.objects import Key, OwnerReference
+from groups.objects import OwnerReference, key_of
 from groups.workloads.rules import Rule, Rules
 from kube.errors import Forbidden, NotFound
 from kube.reflector import Collection, Reflector
 from kube.session import Kube
 
-_REMEMBERED_GONE: Final = 10_000
+_MOST_DELETED: Final = 10_000
 
 log = structlog.get_logger(__name__)
 
@@ -36,12 +34,12 @@ def _base(rule: Rule, version: str) -> str:
     return f"/apis/{rule.group}/{version}" if rule.group else f"/api/{version}"
 
 
-def _kind_of(rule: Rule) -> type[Workload] | type[AnyWorkload]:
-    return Workload if rule.is_built_in else AnyWorkload
+def _wire_kind(rule: Rule) -> type[BuiltInWorkload] | type[CustomWorkload]:
+    return BuiltInWorkload if rule.is_built_in else CustomWorkload
 
 
 class OwnerLookup:
-    """Caches of all kinds that a rule counts. `on_change` hears the uid of an object that changed."""
+    """Caches of all kinds that a rule counts. `on_change` is called with the uid of a changed object."""
 
     def __init__(
         self,
@@ -59,14 +57,14 @@ class OwnerLookup:
             for rule in rules.all
             if rule.is_counted and rule.is_built_in
         }
-        self._begun: asyncio.Queue[Reflector[Any]] = asyncio.Queue()
+        self._begun: asyncio.Queue[Reflector[Workload]] = asyncio.Queue()
         self._refused: set[tuple[str, str]] = set()
-        # An object that is gone never comes back under the same uid.
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        # An object that is deleted never comes back under the same uid.
+        self._deleted: OrderedDict[str, None] = OrderedDict()
         self._at_start = tuple(self._reflectors.values())
 
     @property
-    def reflectors(self) -> list[Reflector[Any]]:
+    def reflectors(self) -> list[Reflector[Workload]]:
         """The caches that are needed from the start, to be run."""
         return list(self._at_start)
 
@@ -88,47 +86,50 @@ class OwnerLookup:
             if rule.is_built_in:
                 raise
             # Pods that carry their size do not need the object: they must not wait for a right on it.
-            self._tell_once(rule, error)
+            self._log_once(rule, error)
             return unknown_owner(reference)
         if workload is None:
-            return gone_owner(reference)
+            return deleted_owner(reference)
         behind = workload.metadata.controller
         if behind is not None and self._rules.behind(rule, behind) is not None:
             return await self.find(namespace, behind)
-        return describe(rule, reference, workload, self._scheduler_name)
+        return owner_of(reference, workload)
 
-    def _reflector(self, rule: Rule, version: str) -> Reflector[Any]:
+    def _reflector(self, rule: Rule, version: str) -> Reflector[Workload]:
         collection = Collection(f"{_base(rule, version)}/{rule.resource}")
-        reflector: Reflector[Any] = Reflector(self._kube, collection, _kind_of(rule))
+        reflector = Reflector(self._kube, collection, _wire_kind(rule), convert=self._reader(rule))
         reflector.subscribe(self._changed)
         return reflector
 
-    def _cached(self, rule: Rule, namespace: str, reference: OwnerReference) -> Any:
+    def _reader(self, rule: Rule) -> Callable[[Any], Workload]:
+        return lambda wire: read_workload(rule, wire, self._scheduler_name)
+
+    def _cached(self, rule: Rule, namespace: str, reference: OwnerReference) -> Workload | None:
         reflector = self._reflectors.get((rule.group, rule.kind))
         if reflector is None:
             reflector = self._reflector(rule, _version(rule, reference))
             self._reflectors[rule.group, rule.kind] = reflector
             self._begun.put_nowait(reflector)
-        found = reflector.items.get(Key(f"{namespace}/{reference.name}"))
+        found = reflector.items.get(key_of(namespace, reference.name))
         return found if found is not None and found.metadata.uid == reference.uid else None
 
-    async def _get(self, rule: Rule, namespace: str, reference: OwnerReference) -> Any:
+    async def _get(self, rule: Rule, namespace: str, reference: OwnerReference) -> Workload | None:
         """Ask the server: a cache may be a moment behind that of the pods."""
-        if reference.uid in self._gone:
+        if reference.uid in self._deleted:
             return None
         path = f"{_base(rule, _version(rule, reference))}/namespaces/{namespace}/{rule.resource}"
         try:
-            found = await self._kube.get_as(f"{path}/{reference.name}", _kind_of(rule))
+            found = await self._kube.get_as(f"{path}/{reference.name}", _wire_kind(rule))
         except NotFound:
-            self._forget(reference.uid)
+            self._remember_deleted(reference.uid)
             return None
         if found.metadata.uid != reference.uid:
             # Another object has taken the name (case C53).
-            self._forget(reference.uid)
+            self._remember_deleted(reference.uid)
             return None
-        return found
+        return read_workload(rule, found, self._scheduler_name)
 
-    def _tell_once(self, rule: Rule, error: Forbidden) -> None:
+    def _log_once(self, rule: Rule, error: Forbidden) -> None:
         if (rule.group, rule.kind) not in self._refused:
             self._refused.add((rule.group, rule.kind))
             log.warning(
@@ -138,32 +139,34 @@ class OwnerLookup:
                 error=str(error),
             )
 
-    def _forget(self, uid: str) -> None:
-        self._gone[uid] = None
-        if len(self._gone) > _REMEMBERED_GONE:
-            self._gone.popitem(last=False)
+    def _remember_deleted(self, uid: str) -> None:
+        self._deleted[uid] = None
+        if len(self._deleted) > _MOST_DELETED:
+            self._deleted.popitem(last=False)
 
-    def _changed(self, old: Any, new: Any) -> None:
+    def _changed(self, old: Workload | None, new: Workload | None) -> None:
         if new is None and old is not None:
-            self._forget(old.metadata.uid)
+            self._remember_deleted(old.metadata.uid)
             self._on_change(old.metadata.uid)
-        elif new is not None and (old is None or _telling(old) != _telling(new)):
+        elif new is not None and (old is None or _plan_inputs(old) != _plan_inputs(new)):
             self._on_change(new.metadata.uid)
 
 
 def _version(rule: Rule, reference: OwnerReference) -> str:
-    """The version that a pod names, where the rule knows it: it is one that the server has."""
+    """The version that a pod names, where the rule knows it: the server is sure to have it."""
     version = reference.api_version.rpartition("/")[2]
     return version if version in rule.versions else rule.versions[0]
 
 
-def _telling(workload: Workload | AnyWorkload) -> Mapping[str, Any]:
+def _plan_inputs(workload: Workload) -> tuple[object, ...]:
     """What of a workload can change a plan; its counters of ready pods and the like cannot."""
-    meta, status = workload.metadata, workload.status
-    return {
-        "spec": workload.spec,
-        "status": msgspec.structs.asdict(status) if isinstance(status, msgspec.Struct) else status,
-        "labels": meta.labels,
-        "going": meta.deletion_timestamp,
-        "owner": meta.controller,
-    }
+    return (
+        workload.state,
+        workload.members,
+        workload.sizes,
+        workload.completions,
+        workload.has_succeeded,
+        workload.group_label,
+        workload.size_label,
+        workload.metadata.controller,
+    )

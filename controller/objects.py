@@ -1,4 +1,4 @@
-"""Pods and the workloads that make them, as the API server sends them: only the fields in use."""
+"""Pods and workloads as the API server sends them: only the fields that are read."""
 
 from __future__ import annotations
 
@@ -14,38 +14,28 @@ class _Struct(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodSpec(_Struct, frozen=True):
-    """Whose pod it is, and where it has gone."""
+    """Which scheduler the pod asks for, and its node."""
 
     scheduler_name: str = ""
     node_name: str = ""
 
 
 class PodStatus(_Struct, frozen=True):
-    """How far it has come."""
+    """The phase of the pod."""
 
     phase: str = ""
 
 
-class Pod(_Struct, frozen=True):
-    """A pod, as far as its group is concerned."""
+class WirePod(_Struct, frozen=True):
+    """A pod with all of its labels and annotations; `controller.pods` keeps less."""
 
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether it will never run again."""
-        return self.status.phase in ("Succeeded", "Failed")
-
-    @property
-    def is_going(self) -> bool:
-        """Whether somebody has deleted it; it may still run for a while."""
-        return self.metadata.deletion_timestamp is not None
-
 
 class WorkloadSpec(_Struct, frozen=True):
-    """The fields of all counted kinds together; a kind has those that its API has."""
+    """The counted fields of all built-in kinds together; a kind has those that its API has."""
 
     replicas: int | None = None
     parallelism: int | None = None
@@ -55,14 +45,14 @@ class WorkloadSpec(_Struct, frozen=True):
 
 
 class WorkloadStatus(_Struct, frozen=True):
-    """What its own controller says about it."""
+    """What the workload's own controller says about it."""
 
     succeeded: int | None = None
     conditions: tuple[Condition, ...] | None = None
 
 
-class Workload(_Struct, frozen=True):
-    """An object of one of the kinds of Kubernetes itself that are counted: they are many, so keep little."""
+class BuiltInWorkload(_Struct, frozen=True):
+    """An object of one of Kubernetes' own kinds that are counted."""
 
     metadata: ObjectMeta
     spec: WorkloadSpec = WorkloadSpec()
@@ -73,8 +63,8 @@ class Workload(_Struct, frozen=True):
         return any(one.type in types and one.status == "True" for one in self.status.conditions or ())
 
 
-class AnyWorkload(_Struct, frozen=True):
-    """An object of any other kind that a rule counts, with whatever its spec holds."""
+class CustomWorkload(_Struct, frozen=True):
+    """An object of any other kind that a rule counts, with its whole spec and status."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] | None = None

@@ -14,11 +14,12 @@ from typing import Any
 import structlog
 
 from controller.cache import GroupCache
+from controller.failures import FailureLog
 from controller.lookup import OwnerLookup
-from controller.objects import Pod
+from controller.objects import WirePod
+from controller.pods import Pod, PodReader
 from controller.reconciler import Reconciler
 from controller.settings import ControllerSettings
-from controller.troubles import Troubles
 from controller.writer import Writer
 from groups.contract import CREATED_BY_CONTROLLER
 from groups.objects import Key
@@ -51,7 +52,7 @@ class ControllerProcess:
     ) -> None:
         self._kube = kube
         self._settings = settings
-        self._troubles = Troubles()
+        self._failures = FailureLog()
         self._lease = Lease(
             kube,
             settings.namespace,
@@ -62,7 +63,7 @@ class ControllerProcess:
         )
         table = rules or builtin_rules()
         ours = Collection("/api/v1/pods", field_selector=f"spec.schedulerName={settings.scheduler_name}")
-        pods: Reflector[Pod] = Reflector(kube, ours, Pod)
+        pods: Reflector[Pod] = Reflector(kube, ours, WirePod, convert=PodReader(table))
         groups: Reflector[PodGroup] = Reflector(kube, Collection(POD_GROUPS), PodGroup)
         lookup = self._lookup = OwnerLookup(kube, table, self._owner_changed, settings.scheduler_name)
         self._reflectors: list[Reflector[Any]] = [*lookup.reflectors, groups, pods]
@@ -114,7 +115,7 @@ class ControllerProcess:
             Writer(term.kube, term.held),
             recorder,
             self._rules,
-            troubles=self._troubles,
+            failures=self._failures,
             utc_now=self._utc_now,
         )
         try:

@@ -1,4 +1,4 @@
-"""What the controller process is told at start."""
+"""Settings of the controller process."""
 
 from __future__ import annotations
 

@@ -13,13 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from controller import metrics
-from controller.objects import Pod
 from controller.plan import Wanted
+from controller.pods import Pod
 from groups.contract import (
     CREATED_BY_ANNOTATION,
     CREATED_BY_CONTROLLER,
     MIN_MEMBER_ANNOTATION,
+    OWNER_UIDS_ANNOTATION,
     POD_GROUP_API_VERSION,
+    RUN_ANNOTATION,
 )
 from groups.objects import Key, split_key
 from groups.podgroup import PodGroup, pod_groups_of
@@ -68,13 +70,14 @@ class Writer:
 
         A list is replaced as a whole by a merge patch, so that it must not rest on an old copy.
         """
-        body = {
-            "metadata": {
-                "resourceVersion": group.metadata.resource_version,
-                **_metadata(wanted),
-            },
+        meta = _metadata(wanted)
+        body: dict[str, Any] = {
+            "metadata": {"resourceVersion": group.metadata.resource_version, **meta},
             "spec": {"minMember": wanted.min_member},
         }
+        if wanted.min_member == group.spec.min_member:
+            # The annotation stays too: where it differs, it says that the number is the user's (A3).
+            del body["spec"], meta["annotations"][MIN_MEMBER_ANNOTATION]
         with self._counted("update"):
             return _decode(await self._kube.patch(_path(group.metadata.key), body))
 
@@ -97,10 +100,18 @@ class Writer:
 
     async def label(self, pod: Pod, labels: Mapping[str, str]) -> None:
         """Add labels to a pod; Conflict if it has changed since it was read, since the user wins (A3)."""
-        meta = pod.metadata
-        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "labels": labels}}
         with self._counted("label"):
-            await self._kube.patch(f"/api/v1/namespaces/{meta.namespace}/pods/{meta.name}", body)
+            await self._patch_pod(pod, labels=labels)
+
+    async def mark(self, pod: Pod, run_uid: str) -> None:
+        """Say on a pod that it counts for the PodGroup `run_uid`; Conflict if it has changed meanwhile."""
+        with self._counted("mark"):
+            await self._patch_pod(pod, annotations={RUN_ANNOTATION: run_uid})
+
+    async def _patch_pod(self, pod: Pod, **changes: Mapping[str, str]) -> None:
+        meta = pod.metadata
+        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, **changes}}
+        await self._kube.patch(f"/api/v1/namespaces/{meta.namespace}/pods/{meta.name}", body)
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
@@ -115,9 +126,12 @@ class Writer:
         metrics.WRITES.labels(what, "ok").inc()
 
 
-def _metadata(wanted: Wanted, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _metadata(wanted: Wanted, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+    annotations = {**(more or {}), MIN_MEMBER_ANNOTATION: str(wanted.min_member)}
+    if wanted.recorded:
+        annotations[OWNER_UIDS_ANNOTATION] = ",".join(sorted(wanted.recorded))
     return {
-        "annotations": {**(annotations or {}), MIN_MEMBER_ANNOTATION: str(wanted.min_member)},
+        "annotations": annotations,
         "ownerReferences": [
             {
                 "apiVersion": owner.api_version,

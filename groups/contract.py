@@ -25,6 +25,10 @@ CREATED_BY_CONTROLLER: Final = "fluence-controller"
 #: the user, who wins (A3).
 MIN_MEMBER_ANNOTATION: Final = ANNOTATION_PREFIX + "min-member"
 
+#: On the same groups: the uids of the workloads that own the group, joined by commas. They stay when a
+#: workload is deleted without its dependents, which removes it from the owner references.
+OWNER_UIDS_ANNOTATION: Final = ANNOTATION_PREFIX + "owner-uids"
+
 #: On a pod, copied by the API server from the Binding: the uid of the PodGroup that the pod was bound for.
 RUN_ANNOTATION: Final = ANNOTATION_PREFIX + "pod-group-uid"
 #: Beside a size label: a rule counted the size, so that the controller may follow the owner's present count.
@@ -99,6 +103,7 @@ class EventReason(enum.StrEnum):
     FAILED_SCHEDULING = "FailedScheduling"
     INVALID_GROUP_SIZE = "InvalidGroupSize"
     INVALID_GROUP_NAME = "InvalidGroupName"
+    GROUP_SIZE_DIFFERS = "GroupSizeDiffers"
 
 
 def is_group_name(value: str) -> bool:

@@ -1,4 +1,8 @@
-"""The parts that all Kubernetes objects share, as far as they are used: key, metadata, owner, condition."""
+"""The parts that all Kubernetes objects share, as far as they are used: key, metadata, owner, condition.
+
+A process keeps up to 100,000 of these. They hold no reference cycles, so that the garbage collector need not
+look at them (`gc=False`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ def split_key(key: Key) -> tuple[str, str]:
     return namespace, name
 
 
-class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Who made an object."""
 
     kind: str
@@ -36,7 +40,7 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
         return self.api_version.rpartition("/")[0]
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
+class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The parts of metadata that we use; times stay text until somebody needs them."""
 
     name: str

@@ -211,11 +211,21 @@ class Hint(_Model):
 
 
 class Finish(_Model):
-    """How the object's status tells that it will make no more pods."""
+    """How the object's status tells that it will make no more pods, and whether it went well.
+
+    `succeeded` names those of `conditions` and `phases` that tell of success.
+    """
 
     conditions: tuple[Name, ...] = _list
     phase: FieldPath | None = None
     phases: tuple[Name, ...] = _list
+    succeeded: tuple[Name, ...] = _list
+
+    @model_validator(mode="after")
+    def _succeeded_is_known(self) -> Finish:
+        if unknown := set(self.succeeded) - {*self.conditions, *self.phases}:
+            raise ValueError(f'"succeeded" names {sorted(unknown)}: neither a condition nor a phase of these')
+        return self
 
 
 #: A custom kind cannot be in them: its group must have a dot.

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from controller.members import GroupState, Member
-from controller.objects import Pod, PodSpec, PodStatus
-from controller.owners import Owner, Prospect
+from controller.owners import Owner, OwnerState
 from controller.plan import Plan, Wanted, plan
+from controller.pods import Pod
 from groups.contract import (
     CREATED_BY_ANNOTATION,
     CREATED_BY_CONTROLLER,
     GROUP_LABEL,
     MIN_MEMBER_ANNOTATION,
+    OWNER_UIDS_ANNOTATION,
+    RUN_ANNOTATION,
+    SIZE_FROM_ANNOTATION,
+    SIZE_FROM_RULE,
     SIZE_LABEL,
 )
 from groups.objects import Key, ObjectMeta, OwnerReference
@@ -35,13 +40,24 @@ def pod(
     group: str | None = "g",
     owner: OwnerReference | None = None,
     created: str = "2024-02-18T01:02:03Z",
-    going: bool = False,
-    node: str = "",
+    deleting: bool = False,
+    node: str | None = None,
+    run: str | None = "uid-g",
+    size_from_rule: bool = False,
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Pod:
-    """A pod of ours with the labels of its group."""
+    """A pod of ours with the labels of its group.
+
+    One that runs or has finished has a node, and one with a node has the mark of the run `uid-g`.
+    """
     ours = {GROUP_LABEL: group, SIZE_LABEL: size}
+    node = node if node is not None else ("" if phase in ("Pending", "") else "a")
+    notes = dict(annotations or {})
+    if node and run is not None:
+        notes[RUN_ANNOTATION] = run
+    if size_from_rule:
+        notes[SIZE_FROM_ANNOTATION] = SIZE_FROM_RULE
     return Pod(
         ObjectMeta(
             name,
@@ -49,13 +65,14 @@ def pod(
             f"uid-{name}",
             "1",
             labels={key: value for key, value in ours.items() if value is not None} | (labels or {}),
-            annotations=annotations,
+            annotations=notes or None,
             owner_references=(owner,) if owner else None,
             creation_timestamp=created,
-            deletion_timestamp="2024-02-18T01:02:04Z" if going else None,
+            deletion_timestamp="2024-02-18T01:02:04Z" if deleting else None,
         ),
-        PodSpec("fluence", node),
-        PodStatus(phase),
+        "fluence",
+        node,
+        phase,
     )
 
 
@@ -66,15 +83,16 @@ def reference(kind: str, name: str = "train", uid: str = "") -> OwnerReference:
 
 
 def job(
-    prospect: Prospect = Prospect.MORE,
+    state: OwnerState = OwnerState.ACTIVE,
     *,
     members: int | None = 3,
     completions: int | None = None,
     name: str = "train",
+    uid: str = "",
     **more: Any,
 ) -> Owner:
     """A Job as the owner of pods."""
-    return Owner(reference("Job", name), prospect, members, completions, **more)
+    return Owner(reference("Job", name, uid), state, members, completions=completions, **more)
 
 
 def members(
@@ -90,14 +108,22 @@ def members(
 
 def state(*of: Member, group: PodGroup | None = None, owners: tuple[Owner, ...] = ()) -> GroupState:
     """The state of the group ns/g."""
-    return GroupState(KEY, group, of, owners, joined=NOW if of else None, had_members=bool(of))
+    named = {one.uid: one for one in owners}
+    return GroupState(KEY, group, of, named, joined=NOW if of else None, had_members=bool(of))
 
 
 def made(
-    minimum: int = 3, *, ours: bool = True, status: PodGroupStatus | None = None, **meta: Any
+    minimum: int = 3,
+    *,
+    ours: bool = True,
+    status: PodGroupStatus | None = None,
+    recorded: Iterable[str] = (),
+    **meta: Any,
 ) -> PodGroup:
-    """A PodGroup that is there already."""
+    """A PodGroup that is there already; `recorded` are the owners that the controller wrote last."""
     annotations = {CREATED_BY_ANNOTATION: CREATED_BY_CONTROLLER, MIN_MEMBER_ANNOTATION: str(minimum)}
+    if recorded:
+        annotations[OWNER_UIDS_ANNOTATION] = ",".join(sorted(recorded))
     return PodGroup(
         ObjectMeta("g", "ns", "uid-g", "1", annotations=annotations if ours else None, **meta),
         PodGroupSpec(minimum),
@@ -111,7 +137,8 @@ def apply(todo: Plan, group: PodGroup | None) -> PodGroup | None:
         return None
     if todo.create is not None:
         assert group is None
-        return made(todo.create.min_member, owner_references=todo.create.owners)
+        wanted = todo.create
+        return made(wanted.min_member, owner_references=wanted.owners, recorded=wanted.recorded)
     if group is None:
         return None
     if todo.update is not None:
@@ -123,17 +150,49 @@ def apply(todo: Plan, group: PodGroup | None) -> PodGroup | None:
 
 
 def _updated(group: PodGroup, wanted: Wanted) -> PodGroup:
-    notes = {**(group.metadata.annotations or {}), MIN_MEMBER_ANNOTATION: str(wanted.min_member)}
+    notes = dict(group.metadata.annotations or {})
+    if wanted.min_member != group.spec.min_member:
+        notes[MIN_MEMBER_ANNOTATION] = str(wanted.min_member)
+    if wanted.recorded:
+        notes[OWNER_UIDS_ANNOTATION] = ",".join(sorted(wanted.recorded))
     meta = msgspec.structs.replace(group.metadata, annotations=notes, owner_references=wanted.owners)
     return msgspec.structs.replace(group, metadata=meta, spec=PodGroupSpec(wanted.min_member))
 
 
 def settle(start: GroupState, now: dt.datetime = NOW) -> PodGroup | None:
-    """Plan and carry out until nothing is left to do; fails where that takes too long."""
+    """The PodGroup once a plan leaves nothing to do, or deletes it."""
+    return settled(start, now).group
+
+
+def settled(start: GroupState, now: dt.datetime = NOW) -> GroupState:
+    """The state once a plan leaves nothing to do, or deletes the group; fails where that takes too long.
+
+    The marks that pods get are carried out too.
+    """
     current = start
-    for _ in range(4):
+    for _ in range(5):
         todo = plan(current, now)
+        current = carried_out(todo, current)
         if todo.is_done or todo.delete:
-            return apply(todo, current.group)
-        current = replace(current, group=apply(todo, current.group))
+            return current
     raise AssertionError(f"never at rest: {plan(current, now)}")
+
+
+def carried_out(todo: Plan, current: GroupState) -> GroupState:
+    """The state after a plan was carried out."""
+    uids = {one.metadata.uid for one in todo.marks}
+    labelled = tuple(
+        replace(one, pod=_marked(one.pod, current.run_uid)) if one.pod.metadata.uid in uids else one
+        for one in current.labelled
+    )
+    group = apply(todo, current.group)
+    named = {ref.uid for ref in group.metadata.owner_references or ()} if group is not None else set()
+    owners = {one.owner.uid: one.owner for one in labelled if one.owner is not None}
+    known = {uid: owner for uid, owner in {**owners, **current.owners}.items() if uid in named}
+    return replace(current, group=group, labelled=labelled, owners=known)
+
+
+def _marked(one: Pod, run_uid: str) -> Pod:
+    notes = {**(one.metadata.annotations or {}), RUN_ANNOTATION: run_uid}
+    meta = msgspec.structs.replace(one.metadata, annotations=notes)
+    return msgspec.structs.replace(one, metadata=meta)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.adoption import Labelling, label_pod
-from controller.objects import Pod
-from controller.owners import Owner, Prospect, unknown_owner
-from controller.sizes import Complaint
+from controller.mistakes import Mistake
+from controller.owners import Owner, OwnerState, unknown_owner
+from controller.pods import Pod
 from groups.contract import GROUP_LABEL, SIZE_LABEL, EventReason
 from groups.workloads.rules import builtin_rules
 from tests.controller.builders import job, pod, reference
@@ -18,7 +18,7 @@ RULES = builtin_rules()
 def labels_of(one: Pod, owner: Owner | None = None) -> dict[str, str] | None:
     """The labels that a pod gets, None where it is left alone."""
     todo = label_pod(one, owner, RULES)
-    assert not isinstance(todo, Complaint)
+    assert not isinstance(todo, Mistake)
     return todo.labels if isinstance(todo, Labelling) else None
 
 
@@ -42,7 +42,7 @@ def test_a_pod_of_a_deployment_joins_the_group_of_the_deployment() -> None:
         owner=reference("ReplicaSet", "web-5d4f"),
         labels={"pod-template-hash": "5d4f"},
     )
-    deployment = Owner(reference("Deployment", "web"), Prospect.MORE, 2)
+    deployment = Owner(reference("Deployment", "web"), OwnerState.ACTIVE, 2)
     assert labels_of(one, deployment) == {GROUP_LABEL: "fluence-group-ns-deployment.web"}
 
 
@@ -67,7 +67,7 @@ def test_what_the_user_wrote_stays() -> None:
         pytest.param(pod("p"), id="labelled"),
         pytest.param(pod("p", "Succeeded", group=None), id="succeeded"),
         pytest.param(pod("p", "Failed", group=None), id="failed"),
-        pytest.param(pod("p", group=None, going=True), id="being deleted"),
+        pytest.param(pod("p", group=None, deleting=True), id="being deleted"),
         pytest.param(
             pod("p", group=None, annotations={"kubernetes.io/config.mirror": "x"}), id="C29 a mirror pod"
         ),
@@ -80,7 +80,7 @@ def test_pods_that_are_left_alone(one: Pod) -> None:
 
 def test_pods_of_an_owner_that_is_gone_are_left_to_the_garbage_collector() -> None:
     """They are about to go."""
-    owner = job(Prospect.GONE)
+    owner = job(OwnerState.DELETED)
     assert labels_of(pod("p", group=None, owner=owner.reference), owner) is None
 
 
@@ -102,6 +102,6 @@ def test_mistakes_are_told_and_the_pod_is_not_labelled(
 ) -> None:
     """Rule A4: the webhook would have denied it."""
     todo = label_pod(one, owner, RULES)
-    assert isinstance(todo, Complaint)
+    assert isinstance(todo, Mistake)
     assert todo.reason is reason
     assert value in todo.note

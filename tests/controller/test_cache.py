@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from controller.cache import REFRESH_S, GroupCache
 from controller.lookup import OwnerLookup
-from controller.objects import Pod, PodSpec, Workload
+from controller.objects import BuiltInWorkload
+from controller.owners import Workload, read_workload
+from controller.pods import Pod
 from groups.objects import Key, ObjectMeta, OwnerReference
 from groups.podgroup import PodGroup
 from groups.workloads.rules import builtin_rules
@@ -92,11 +94,11 @@ def test_members_are_those_of_the_last_change_of_each_pod(events: list[tuple[Any
 
     async def members_of(key: str) -> set[str]:
         state = await sight.cache.state(Key(key))
-        return {f"{one.pod.metadata.name} {one.pod.status.phase}" for one in state.members}
+        return {f"{one.pod.metadata.name} {one.pod.phase}" for one in state.labelled}
 
     for group in ("g", "h"):
         expected = {
-            f"{name} {one.status.phase}"
+            f"{name} {one.phase}"
             for name, one in there.items()
             if (one.metadata.labels or {}).get("scheduling.x-k8s.io/pod-group") == group
         }
@@ -120,12 +122,16 @@ def test_a_new_group_is_looked_at_at_once_and_a_known_one_a_moment_later() -> No
 
 
 def test_changes_that_change_no_plan_wake_nobody() -> None:
-    """A pod that is bound, or gets a condition, is still Pending."""
+    """A pod that gets a condition is still Pending; a pod that is bound may leave the run, or start it."""
     sight = Sight()
     sight.pods.show(pod("a"))
+    sight.groups.show(made())
     sight.fresh()
-    sight.pods.show(pod("a", node="n"))
+    meta = msgspec.structs.replace(pod("a").metadata, resource_version="2")
+    sight.pods.show(msgspec.structs.replace(pod("a"), metadata=meta))
     assert sight.fresh() == []
+    sight.pods.show(pod("a", node="n"))
+    assert sight.fresh() == [(KEY, REFRESH_S)]
 
 
 def test_our_own_write_wakes_nobody_when_it_comes_back() -> None:
@@ -165,7 +171,7 @@ def test_what_we_wrote_counts_until_the_watch_has_shown_it() -> None:
 def test_pods_of_other_schedulers_are_no_members() -> None:
     """Case C30: the server filters them already; this is the second lock."""
     sight = Sight()
-    one = msgspec.structs.replace(pod("a"), spec=PodSpec("volcano"))
+    one = msgspec.structs.replace(pod("a"), scheduler_name="volcano")
     sight.pods.show(one)
     assert sight.fresh() == []
     assert sight.cache.group_keys() == []
@@ -204,4 +210,7 @@ def _at_version(group: PodGroup, version: str) -> PodGroup:
 
 def _job(version: str, **status: Any) -> Workload:
     meta = ObjectMeta("train", "ns", "uid-train", version)
-    return msgspec.convert({"metadata": msgspec.to_builtins(meta), "status": status}, Workload)
+    raw = {"metadata": msgspec.to_builtins(meta), "spec": {"completions": 3}, "status": status}
+    rule = builtin_rules().of_kind("batch", "Job")
+    assert rule is not None
+    return read_workload(rule, msgspec.convert(raw, BuiltInWorkload))

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from controller.lookup import OwnerLookup
-from controller.objects import AnyWorkload
-from controller.owners import Owner, Prospect, describe
-from groups.contract import SIZE_LABEL
+from controller.objects import CustomWorkload
+from controller.owners import Owner, OwnerState, owner_of, read_workload
+from groups.contract import GROUP_LABEL, SIZE_LABEL
 from groups.objects import OwnerReference
 from groups.workloads.rules import builtin_rules
 from kube.errors import Forbidden, NotFound
@@ -34,9 +34,8 @@ def described(obj: Object, status: Any = None, **meta: Any) -> Owner:
     assert rule is not None
     whole = with_uid(obj)
     whole["metadata"] |= meta
-    return describe(
-        rule, reference(obj), msgspec.convert({**whole, "status": status}, AnyWorkload), "fluence"
-    )
+    wire = msgspec.convert({**whole, "status": status}, CustomWorkload)
+    return owner_of(reference(obj), read_workload(rule, wire, "fluence"))
 
 
 class Server:
@@ -75,29 +74,33 @@ def test_a_size_on_the_object_counts_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obj", "status", "prospect"),
+    ("obj", "status", "state"),
     [
-        (mpijob("pi", Worker=1), None, Prospect.MORE),
-        (mpijob("pi", Worker=1), {"conditions": None}, Prospect.MORE),
-        (mpijob("pi", Worker=1), {"conditions": [{"type": "Running", "status": "True"}]}, Prospect.MORE),
-        (mpijob("pi", Worker=1), {"conditions": [{"type": "Failed", "status": "False"}]}, Prospect.MORE),
-        (mpijob("pi", Worker=1), {"conditions": [{"type": "Succeeded", "status": "True"}]}, Prospect.OVER),
-        (jobset("js"), {"conditions": [{"type": "Completed", "status": "True"}]}, Prospect.OVER),
+        (mpijob("pi", Worker=1), None, OwnerState.ACTIVE),
+        (mpijob("pi", Worker=1), {"conditions": None}, OwnerState.ACTIVE),
+        (mpijob("pi", Worker=1), {"conditions": [{"type": "Running", "status": "True"}]}, OwnerState.ACTIVE),
+        (mpijob("pi", Worker=1), {"conditions": [{"type": "Failed", "status": "False"}]}, OwnerState.ACTIVE),
+        (
+            mpijob("pi", Worker=1),
+            {"conditions": [{"type": "Succeeded", "status": "True"}]},
+            OwnerState.FINISHED,
+        ),
+        (jobset("js"), {"conditions": [{"type": "Completed", "status": "True"}]}, OwnerState.FINISHED),
         (
             {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "v"}},
             {"state": {"phase": "Completed"}},
-            Prospect.OVER,
+            OwnerState.FINISHED,
         ),
         (
             {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "v"}},
             {"state": {"phase": "Running"}},
-            Prospect.MORE,
+            OwnerState.ACTIVE,
         ),
     ],
 )
-def test_its_status_tells_whether_more_pods_will_come(obj: Object, status: Any, prospect: Prospect) -> None:
+def test_its_status_tells_whether_more_pods_will_come(obj: Object, status: Any, state: OwnerState) -> None:
     """Rule A6."""
-    assert described(obj, status).prospect is prospect
+    assert described(obj, status).state is state
 
 
 async def test_nothing_is_watched_of_kinds_that_no_pod_has_named() -> None:
@@ -143,7 +146,7 @@ async def test_a_missing_right_on_a_custom_kind_does_not_hold_up_its_pods() -> N
     """They may carry their size; what is missing is said once."""
     job = mpijob("pi", Worker=2)
     owner = await lookup(Server(pi=Forbidden(403, "no"))).find("ns", reference(job))
-    assert owner.prospect is Prospect.UNKNOWN
+    assert owner.state is OwnerState.UNKNOWN
     own = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     with pytest.raises(Forbidden):
         await lookup(Server(j=Forbidden(403, "no"))).find("ns", reference(own))
@@ -151,4 +154,26 @@ async def test_a_missing_right_on_a_custom_kind_does_not_hold_up_its_pods() -> N
 
 async def test_a_custom_resource_that_is_gone_is_gone() -> None:
     owner = await lookup(Server()).find("ns", reference(mpijob("pi", Worker=2)))
-    assert owner.prospect is Prospect.GONE
+    assert owner.state is OwnerState.DELETED
+
+
+def test_each_group_that_the_templates_name_has_a_size_of_its_own() -> None:
+    """Rule A7: the user named a group on one template; neither waits for the pods of the other."""
+    job = mpijob("pi", Launcher=1, Worker=4)
+    replicas = job["spec"]["mpiReplicaSpecs"]
+    for part, group in (("Launcher", "fluence-group-ns-mpijob.pi"), ("Worker", "mine")):
+        replicas[part]["template"].setdefault("metadata", {})["labels"] = {GROUP_LABEL: group}
+    owner = described(job)
+    assert owner.members_of("mine") == 4
+    assert owner.members_of("fluence-group-ns-mpijob.pi") == 1
+    assert described(job, labels={SIZE_LABEL: "2"}).members_of("mine") == 2
+
+
+def test_the_parts_of_an_ordered_jobset_are_counted_by_themselves() -> None:
+    """Rules A1 and A7: each has a group of its own."""
+    js = jobset("js", ("driver", parallel(1), None), ("workers", parallel(4), 2))
+    for number, name in enumerate(("driver", "workers")):
+        template = js["spec"]["replicatedJobs"][number]["template"]["spec"]["template"]
+        template.setdefault("metadata", {})["labels"] = {GROUP_LABEL: f"group.{name}"}
+    assert described(js).members_of("group.workers") == 8
+    assert described(js).members_of("group.driver") == 1

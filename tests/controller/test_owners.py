@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.objects import Workload
-from controller.owners import Owner, Prospect, describe
+from controller.objects import BuiltInWorkload
+from controller.owners import Owner, OwnerState, owner_of, read_workload
 from groups.contract import GROUP_LABEL, SIZE_LABEL
 from groups.workloads.rules import builtin_rules
 from tests.controller.builders import reference
@@ -21,7 +21,7 @@ def owner(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None,
     rule = builtin_rules().of_kind(_GROUPS.get(kind, "apps"), kind)
     assert rule is not None
     raw = {"metadata": {"name": "train", "uid": "u", **meta}, "spec": spec, "status": status or {}}
-    return describe(rule, reference(kind), msgspec.convert(raw, Workload))
+    return owner_of(reference(kind), read_workload(rule, msgspec.convert(raw, BuiltInWorkload)))
 
 
 def condition(kind: str, status: str = "True") -> dict[str, Any]:
@@ -30,36 +30,42 @@ def condition(kind: str, status: str = "True") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "spec", "status", "prospect"),
+    ("kind", "spec", "status", "state"),
     [
-        pytest.param("Job", {"parallelism": 3, "completions": 3}, {}, Prospect.MORE, id="a Job that runs"),
-        pytest.param("Job", {"parallelism": 3}, {"succeeded": 3}, Prospect.MORE, id="ends when it wants"),
-        pytest.param("Job", {"completions": 3}, condition("Complete"), Prospect.OVER, id="complete"),
-        pytest.param("Job", {"completions": 3}, condition("Failed"), Prospect.OVER, id="failed"),
-        pytest.param("Job", {"completions": 3}, condition("Failed", "False"), Prospect.MORE, id="not failed"),
-        pytest.param("Job", {"completions": 3}, condition("Suspended"), Prospect.MORE, id="another"),
-        pytest.param("Job", {"completions": 3}, {"succeeded": 3}, Prospect.OVER, id="enough successes"),
-        pytest.param("Job", {"completions": 10}, {"succeeded": 3}, Prospect.MORE, id="C55 seven to come"),
-        pytest.param("Job", {"suspend": True, "completions": 3}, {}, Prospect.PAUSED, id="suspended"),
-        pytest.param("Job", {"parallelism": 0, "completions": 3}, {}, Prospect.PAUSED, id="C15 no pods now"),
-        pytest.param("Deployment", {"replicas": 2}, {}, Prospect.MORE, id="a Deployment"),
-        pytest.param("Deployment", {}, {}, Prospect.MORE, id="a Deployment of one by default"),
-        pytest.param("Deployment", {"replicas": 0}, {}, Prospect.OVER, id="C15 a Deployment of none"),
-        pytest.param("StatefulSet", {"replicas": 0}, {}, Prospect.OVER, id="a StatefulSet of none"),
-        pytest.param("ReplicaSet", {"replicas": 0}, {}, Prospect.OVER, id="a ReplicaSet of none"),
+        pytest.param(
+            "Job", {"parallelism": 3, "completions": 3}, {}, OwnerState.ACTIVE, id="a Job that runs"
+        ),
+        pytest.param("Job", {"parallelism": 3}, {"succeeded": 3}, OwnerState.ACTIVE, id="ends when it wants"),
+        pytest.param("Job", {"completions": 3}, condition("Complete"), OwnerState.FINISHED, id="complete"),
+        pytest.param("Job", {"completions": 3}, condition("Failed"), OwnerState.FINISHED, id="failed"),
+        pytest.param(
+            "Job", {"completions": 3}, condition("Failed", "False"), OwnerState.ACTIVE, id="not failed"
+        ),
+        pytest.param("Job", {"completions": 3}, condition("Suspended"), OwnerState.ACTIVE, id="another"),
+        pytest.param("Job", {"completions": 3}, {"succeeded": 3}, OwnerState.FINISHED, id="enough successes"),
+        pytest.param("Job", {"completions": 10}, {"succeeded": 3}, OwnerState.ACTIVE, id="C55 seven to come"),
+        pytest.param("Job", {"suspend": True, "completions": 3}, {}, OwnerState.SUSPENDED, id="suspended"),
+        pytest.param(
+            "Job", {"parallelism": 0, "completions": 3}, {}, OwnerState.SUSPENDED, id="C15 no pods now"
+        ),
+        pytest.param("Deployment", {"replicas": 2}, {}, OwnerState.ACTIVE, id="a Deployment"),
+        pytest.param("Deployment", {}, {}, OwnerState.ACTIVE, id="a Deployment of one by default"),
+        pytest.param("Deployment", {"replicas": 0}, {}, OwnerState.FINISHED, id="C15 a Deployment of none"),
+        pytest.param("StatefulSet", {"replicas": 0}, {}, OwnerState.FINISHED, id="a StatefulSet of none"),
+        pytest.param("ReplicaSet", {"replicas": 0}, {}, OwnerState.FINISHED, id="a ReplicaSet of none"),
     ],
 )
 def test_what_more_an_owner_will_do(
-    kind: str, spec: dict[str, Any], status: dict[str, Any], prospect: Prospect
+    kind: str, spec: dict[str, Any], status: dict[str, Any], state: OwnerState
 ) -> None:
     """Rule A6."""
-    assert owner(kind, spec, status).prospect is prospect
+    assert owner(kind, spec, status).state is state
 
 
 def test_an_owner_that_is_being_deleted_is_as_good_as_gone() -> None:
     """Rule A6."""
     gone = owner("Job", {"completions": 3}, deletionTimestamp="2024-02-18T01:02:03Z")
-    assert gone.prospect is Prospect.GONE
+    assert gone.state is OwnerState.DELETED
 
 
 @pytest.mark.parametrize(

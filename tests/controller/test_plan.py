@@ -1,18 +1,16 @@
-"""Phases, times, making and deleting of groups: the edges, one row each."""
+"""Phases, times and owners of PodGroups, and when they are created and deleted: the edges, one row each."""
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from controller.members import GroupState, Member
-from controller.owners import Owner, Prospect
+from controller.owners import Owner, OwnerState
 from controller.plan import plan
-from groups.contract import SIZE_LABEL, EventReason
-from groups.objects import Key, OwnerReference
+from groups.objects import OwnerReference
 from groups.podgroup import PodGroupStatus
 from tests.controller.builders import (
     KEY,
@@ -50,7 +48,7 @@ R, P, S, F = "Running", "Pending", "Succeeded", "Failed"
 )
 def test_the_phase_tells_where_the_members_are(minimum: int, phases: list[str], phase: str) -> None:
     """Cases C41, C46 to C50: and the group is kept in all of them."""
-    after = settle(state(*members(*phases, size=str(minimum))))
+    after = settle(state(*members(*phases, size=str(minimum)), group=made(minimum)))
     assert after is not None
     assert after.status.phase == phase
     assert after.status.running == phases.count(R)
@@ -110,9 +108,9 @@ def test_a_group_of_one_is_complete_when_it_is_made() -> None:
     "owner",
     [
         pytest.param(None, id="bare pods"),
-        pytest.param(job(Prospect.OVER), id="a Job that is complete or failed"),
-        pytest.param(job(Prospect.GONE), id="a Job that is deleted"),
-        pytest.param(Owner(reference("Workflow"), Prospect.UNKNOWN), id="a kind that nobody counts"),
+        pytest.param(job(OwnerState.FINISHED), id="a Job that is complete or failed"),
+        pytest.param(job(OwnerState.DELETED), id="a Job that is deleted"),
+        pytest.param(Owner(reference("Workflow"), OwnerState.UNKNOWN), id="a kind that nobody counts"),
     ],
 )
 def test_a_group_goes_when_its_members_are_done(phases: list[str], owner: Owner | None) -> None:
@@ -132,7 +130,7 @@ def test_a_group_goes_when_its_members_are_done(phases: list[str], owner: Owner 
         pytest.param([S, S, S], job(completions=10), id="C55 seven more are to come"),
         pytest.param([S, F, F], job(completions=3), id="C56 the failed ones are replaced"),
         pytest.param([S, S, S], job(), id="a Job that ends when it wants to"),
-        pytest.param([S, S, S], job(Prospect.PAUSED), id="a Job that is suspended"),
+        pytest.param([S, S, S], job(OwnerState.SUSPENDED), id="a Job that is suspended"),
         pytest.param([], job(), id="between two pods of a Job"),
     ],
 )
@@ -148,23 +146,23 @@ def test_a_job_is_over_when_its_pods_say_so() -> None:
     assert plan(whole, NOW).delete
 
 
-@pytest.mark.parametrize("prospect", [p for p in Prospect if p is not Prospect.MORE])
-def test_a_group_without_pods_goes_when_nobody_makes_any(prospect: Prospect) -> None:
+@pytest.mark.parametrize("owner_state", [p for p in OwnerState if p is not OwnerState.ACTIVE])
+def test_a_group_without_pods_goes_when_nobody_makes_any(owner_state: OwnerState) -> None:
     """Rule A6, case C59: also when the pods vanished before anybody counted them."""
-    assert plan(state(group=made(3), owners=(job(prospect),)), NOW).delete
+    assert plan(state(group=made(3), owners=(job(owner_state),)), NOW).delete
     assert plan(state(group=made(3)), NOW).delete
 
 
 @pytest.mark.parametrize("phases", [[], [S, S, S], [F, F, F]])
-def test_no_group_is_made_without_a_pod_that_can_start(phases: list[str]) -> None:
+def test_no_group_is_made_without_a_pod_that_is_live(phases: list[str]) -> None:
     """Cases C15, C30 and C49: pods of other schedulers are no members at all (see test_cache)."""
     assert plan(state(*members(*phases)), NOW).is_done
 
 
 def test_no_group_is_made_for_pods_that_are_going() -> None:
     """Case C63, and pods whose owner is gone: the garbage collector is on its way."""
-    assert plan(state(*members(P, P, P, going=True)), NOW).is_done
-    assert plan(state(*members(P, P, P, owner=job(Prospect.GONE))), NOW).is_done
+    assert plan(state(*members(P, P, P, deleting=True)), NOW).is_done
+    assert plan(state(*members(P, P, P, owner=job(OwnerState.DELETED))), NOW).is_done
 
 
 def test_a_group_that_is_being_deleted_is_left_alone() -> None:
@@ -181,9 +179,39 @@ def test_phase_at_the_end_of_what_others_made() -> None:
         assert after.status.phase == phase
 
 
+@pytest.mark.parametrize("kind", ["Job", "MPIJob"])
+@pytest.mark.parametrize("phases", [[S], [S, F], []])
+def test_a_group_goes_once_its_owner_has_succeeded(kind: str, phases: list[str]) -> None:
+    """Rule A6, case N20: a success policy, or workers that are cleaned up, leave too few pods."""
+    owner = Owner(reference(kind), OwnerState.FINISHED, 3, has_succeeded=True)
+    whole = state(*members(*phases, owner=owner), group=made(3), owners=(owner,))
+    assert plan(whole, NOW).delete
+    theirs = settle(replace(whole, group=made(3, ours=False)))
+    assert theirs is not None
+    assert theirs.status.phase == ("Finished" if phases else "Pending")
+
+
+def test_a_group_whose_owner_has_succeeded_stays_while_a_member_runs() -> None:
+    """Rule A6, case N20: parameter servers that still run when a TFJob is done."""
+    owner = Owner(reference("TFJob"), OwnerState.FINISHED, 3, has_succeeded=True)
+    after = settle(state(*members(S, R, owner=owner), group=made(3), owners=(owner,)))
+    assert after is not None
+    assert after.status.phase == "Finished"
+
+
+def test_one_owner_that_has_succeeded_does_not_end_the_work_of_another() -> None:
+    """Rule A6: two workloads with the same label share a group."""
+    one = Owner(reference("Job", "one"), OwnerState.FINISHED, 3, has_succeeded=True)
+    other = job(name="two")
+    whole = state(*members(S, owner=one), Member(pod("q", owner=other.reference), other), group=made(3))
+    after = settle(whole)
+    assert after is not None
+    assert after.status.phase == "Pending"
+
+
 def test_a_job_that_gave_up_early_leaves_a_failed_group() -> None:
     """Rule A6 keeps it until the Job is deleted, and its phase says how it ended."""
-    after = settle(state(*members(F, owner=job(Prospect.OVER)), group=made(3)))
+    after = settle(state(*members(F, owner=job(OwnerState.FINISHED)), group=made(3)))
     assert after is not None
     assert after.status.phase == "Failed"
 
@@ -213,86 +241,6 @@ def test_only_what_changed_is_written() -> None:
     first = settle(state(*members(P, P, P)))
     todo = plan(state(*members(R, P, P), group=first), NOW)
     assert todo.status == {"running": 1}
-
-
-# Sizes
-
-
-def test_the_newest_member_that_states_a_size_decides() -> None:
-    """Case C53: what an older run left behind does not speak for the new one."""
-    old = Member(pod("z-old", size="2", created="2024-02-18T01:00:00Z"))
-    new = Member(pod("a-new", size="3", created="2024-02-18T01:00:01Z"))
-    bare = Member(pod("b-bare", created="2024-02-18T01:00:02Z"))
-    create = plan(state(new, old, bare), NOW).create
-    assert create is not None
-    assert create.min_member == 3
-
-
-def test_members_without_a_size_are_counted_by_their_owner() -> None:
-    """Rule A8."""
-    create = plan(state(*members(P, size=None, owner=job(members=4))), NOW).create
-    assert create is not None
-    assert create.min_member == 4
-
-
-def test_members_that_nobody_counts_are_gangs_of_one() -> None:
-    """Rule A8."""
-    create = plan(state(*members(P, size=None)), NOW).create
-    assert create is not None
-    assert create.min_member == 1
-
-
-@pytest.mark.parametrize(("node", "minimum"), [("", 6), ("a", 3)])
-def test_a_counted_group_that_has_started_does_not_ask_for_more(node: str, minimum: int) -> None:
-    """Rule A5: members that come later are placed one by one."""
-    whole = state(*members(P, P, P, size=None, owner=job(members=6), node=node), group=made(3))
-    todo = plan(whole, NOW)
-    assert (todo.update.min_member if todo.update else 3) == minimum
-
-
-def test_a_counted_group_never_asks_for_more_than_its_owner_wants() -> None:
-    """Case C119."""
-    todo = plan(state(*members(R, size=None, owner=job(members=1), node="a"), group=made(3)), NOW)
-    assert todo.update is not None
-    assert todo.update.min_member == 1
-
-
-def test_a_minimum_that_the_user_changed_is_kept() -> None:
-    """Rule A3: the user wins, also over a group that we made."""
-    group = msgspec.structs.replace(made(3), spec=msgspec.structs.replace(made(3).spec, min_member=2))
-    todo = plan(state(*members(P, P, P, size="3"), group=group), NOW)
-    assert todo.update is None
-    assert todo.status is not None
-    assert todo.status["phase"] == "Scheduling"
-
-
-@pytest.mark.parametrize("size", ["abc", "0", "-1", "1.5", "2147483648", "007"])
-def test_a_bad_size_is_told_and_no_group_is_made_of_it(size: str) -> None:
-    """Case C04: a pod that got past the webhook."""
-    todo = plan(state(*members(P, P, size=size)), NOW)
-    assert todo.create is None
-    assert [one.reason for one in todo.complaints] == [EventReason.INVALID_GROUP_SIZE] * 2
-    assert SIZE_LABEL in todo.complaints[0].note
-    assert f'"{size}"' in todo.complaints[0].note
-    assert "positive integer" in todo.complaints[0].note
-
-
-def test_a_bad_size_does_not_spoil_the_group_of_the_others() -> None:
-    """The sound members make the group, the other one is told about."""
-    bad = Member(pod("z", size="abc", created="2024-02-18T09:00:00Z"))
-    todo = plan(state(*members(P, P, size="3"), bad), NOW)
-    assert todo.create is not None
-    assert todo.create.min_member == 3
-    assert [one.pod.metadata.name for one in todo.complaints] == ["z"]
-
-
-def test_a_bad_group_name_is_told() -> None:
-    """Rule A4: a legal label value need not be a legal name."""
-    one = Member(pod("a", size="1", group="My_Group"))
-    todo = plan(GroupState(Key("ns/My_Group"), None, (one,)), NOW)
-    assert todo.create is None
-    assert [one.reason for one in todo.complaints] == [EventReason.INVALID_GROUP_NAME]
-    assert "My_Group" in todo.complaints[0].note
 
 
 # Owners
