@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+import msgspec
 import structlog
 
 from groups.errors import FluenceError
@@ -104,10 +105,12 @@ class ClusterCache:
         )
 
     def gang(self, state: GangState) -> Gang:
-        """The gang as the matching core wants it."""
-        members = [
-            Member(pod.metadata.uid, self._kind(pod, pod.kind)) for pod in state.candidates if pod.kind
-        ]
+        """The gang as the matching core wants it; FluenceError for a member that cannot be read."""
+        members = []
+        for pod in state.candidates:
+            if pod.kind is None:
+                raise FluenceError(f"the requests of pod {pod.metadata.key} cannot be read: {pod.unreadable}")
+            members.append(Member(pod.metadata.uid, self._kind(pod, pod.kind)))
         return Gang(state.key, members, needed=state.needed, counted=len(state.settled))
 
     def _kind(self, pod: CachedPod, kind: PodKind) -> PodKind:
@@ -158,6 +161,9 @@ class ClusterCache:
             self._members.setdefault(after, {})[new.metadata.uid] = new
             if not new.node_name:
                 self._claim_users.add(after, new)
+        if old is not None and new is not None and _is_only_our_condition(old, new):
+            self._note_room()
+            return
         for key in dict.fromkeys((before, after)):
             if key is not None and self.listener is not None:
                 if key in self._members:
@@ -262,6 +268,17 @@ class ClusterCache:
             self._room_version = self.ledger.room_version
             if self.listener is not None:
                 self.listener.room_grew()
+
+
+def _is_only_our_condition(old: CachedPod, new: CachedPod) -> bool:
+    """Whether the pod changed in its condition PodScheduled alone, which is what we write ourselves.
+
+    Without this a refused gang would be looked at again for each of its pods, because it was refused.
+    """
+    if old.scheduled == new.scheduled:
+        return False
+    meta = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    return msgspec.structs.replace(old, metadata=meta, scheduled=new.scheduled) == new
 
 
 def _of_interest(group: PodGroup) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -58,6 +59,19 @@ class GangBinder(Protocol):
         """The watch shows that a pod is bound, has ended or has gone."""
 
 
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the gangs that are due.
+
+    `is_waited_for`: a parked gang was left out because it rests, though it may fit. `is_over`: stop here and
+    begin a new pass.
+    """
+
+    growth: Growth
+    is_waited_for: bool = False
+    is_over: bool = False
+
+
 class SchedulingLoop:
     """Decides, for as long as this process leads. It listens to the cache meanwhile."""
 
@@ -78,20 +92,23 @@ class SchedulingLoop:
         self._now_s = now_s
         self.queue = queue if queue is not None else GangQueue(now_s)
         self._waiting_since_s: dict[Key, float] = {}
-        self._refused_members: dict[Key, bool] = {}
-        self._states: dict[Key, GangState] = {}
+        #: The place in the queue of gangs that wait for their look, until something about them changes.
+        self._orders: dict[Key, Order] = {}
         self._rest_until_s = float("-inf")
+        self._slice_end_s = float("-inf")
         self._wake = asyncio.Event()
 
     # What the cache shows
 
     def gang_changed(self, key: Key) -> None:
         """Look at this gang soon."""
+        self._orders.pop(key, None)
         self.queue.touch(key)
         self._wake.set()
 
     def gang_gone(self, key: Key) -> None:
         """The last pod of a gang has gone."""
+        self._orders.pop(key, None)
         self.queue.forget(key)
         self._holding.forget(key)
         self._waiting_since_s.pop(key, None)
@@ -107,19 +124,25 @@ class SchedulingLoop:
     # What the binder says
 
     def member_refused(self, key: Key, pod: CachedPod, why: str) -> None:
-        """A member was certainly not bound. Its place is held for a replacement at once (A5b)."""
-        self._refused_members[key] = True
+        """A member was certainly not bound. Its place is held for a replacement at once (A5b).
+
+        The gang is tried again after a pause, although the calls for its other members go on.
+        """
+        self._orders.pop(key, None)
         self._cache.forget(pod.metadata.uid)
         self._reporter.bind_failed(pod, why)
-        self._holding.hold(self._cache.state(key), self._now_s())
+        if self.queue.state(key) is not State.BACKING_OFF:
+            self.queue.back_off(key)
+        self._wake.set()
+        try:
+            self._holding.lost(key, pod)
+            self._holding.hold(self._cache.state(key), self._now_s())
+        except Exception as error:  # the binder must go on with the other members and gangs
+            self._failed(key, error)
 
     def decision_settled(self, key: Key) -> None:
-        """All calls of a decision have ended. After a failure the gang is tried again after a pause."""
-        if self._refused_members.pop(key, False):
-            self.queue.back_off(key)
-        else:
-            self.queue.touch(key)
-        self._wake.set()
+        """All calls of a decision have ended."""
+        self.gang_changed(key)
 
     # The rounds
 
@@ -149,59 +172,79 @@ class SchedulingLoop:
         Room that appears while a younger gang is looked at belongs to the older ones (case C111): what has
         changed meanwhile is sorted in before the next look.
         """
-        slice_end_s = self._now_s() + _SLICE_S
+        self._slice_end_s = self._now_s() + _SLICE_S
         fruitless_s = 0.0
         for _ in range(_MOST_PASSES):
-            due = self._due()
+            due = await self._due()
             if not due:
                 break
-            ledger = self._cache.ledger
-            version = ledger.room_version
-            growth = Growth(ledger.view(), version, ledger.grown_since)
-            for key, refused in due:
-                if self._now_s() >= slice_end_s:
-                    await asyncio.sleep(0)
-                    self._states.clear()
-                    slice_end_s = self._now_s() + _SLICE_S
-                    if ledger.room_version != version:
-                        break
-                if refused is not None and self._stays_parked(key, refused, growth):
-                    continue
-                fruitless_s += self._look_safely_at(key, growth)
+            fruitless_s += await self._look_at_all(due)
         if fruitless_s:
             self._rest_until_s = self._now_s() + min(_REST * fruitless_s, _MOST_REST_S)
         self._holding.release_one(self._now_s())
         self._count()
 
-    def _due(self) -> list[tuple[Key, Refused | None]]:
+    async def _give_way(self) -> bool:
+        """Let other work of this process have its turn if the time for it has come; whether it had."""
+        if self._now_s() < self._slice_end_s:
+            return False
+        await asyncio.sleep(0)
+        self._slice_end_s = self._now_s() + _SLICE_S
+        return True
+
+    async def _due(self) -> list[tuple[Key, Refused | None]]:
         """Gangs that changed and parked ones that may fit now, in the order of the queue."""
         found: list[tuple[Order, Key, Refused | None]] = []
-        self._states.clear()
         for key in self.queue.take():
-            try:
-                state = self._states[key] = self._cache.state(key)
-                found.append((state.order, key, None))
-            except Exception as error:  # one gang that cannot be examined must not stop the others
-                self._failed(key, error)
-        parked = self.queue.stale(self._cache.ledger.room_version)
+            order = self._orders.get(key)
+            if order is None:
+                await self._give_way()
+                try:
+                    order = self._orders[key] = self._cache.state(key).order
+                except Exception as error:  # one gang that cannot be examined must not stop the others
+                    self._failed(key, error)
+                    continue
+            found.append((order, key, None))
         if not found and self._now_s() < self._rest_until_s:
             return []
+        parked = self.queue.stale(self._cache.ledger.room_version)
         found += [(refused.order, key, refused) for key, refused in parked]
         found.sort(key=lambda one: one[0])
         return [(key, refused) for _, key, refused in found]
 
-    def _stays_parked(self, key: Key, refused: Refused, growth: Growth) -> bool:
+    async def _look_at_all(self, due: list[tuple[Key, Refused | None]]) -> float:
+        """One pass over these gangs; the seconds that fruitless matches took."""
+        ledger, fruitless_s = self._cache.ledger, 0.0
+        version = ledger.room_version
+        current = _Pass(Growth(ledger.view(), version, ledger.grown_since))
+        for key, refused in due:
+            if await self._give_way() and ledger.room_version != version:
+                break
+            # It may have been given a pause since this pass began.
+            if self.queue.state(key) not in (State.ACTIVE, State.PARKED):
+                continue
+            if refused is not None and self._stays_parked(key, refused, current):
+                continue
+            fruitless_s += self._look_safely_at(key, current)
+            if current.is_over:
+                break
+        return fruitless_s
+
+    def _stays_parked(self, key: Key, refused: Refused, current: _Pass) -> bool:
         """Whether a parked gang needs no match now."""
-        if (still := growth.still_refused(refused)) is not None:
+        if (still := current.growth.still_refused(refused)) is not None:
             self.queue.still_refused(key, still)
             return True
         is_stranded = not refused.order[1]
-        return self._now_s() < self._rest_until_s and not is_stranded
+        rests = self._now_s() < self._rest_until_s and not is_stranded
+        current.is_waited_for |= rests
+        return rests
 
-    def _look_safely_at(self, key: Key, growth: Growth) -> float:
+    def _look_safely_at(self, key: Key, current: _Pass) -> float:
         """Look at one gang; the seconds that a fruitless match took."""
+        self._orders.pop(key, None)
         try:
-            return self._look_at(key, growth)
+            return self._look_at(key, current)
         except Exception as error:  # one gang that cannot be judged must not stop all the others
             self._failed(key, error)
             return 0.0
@@ -215,8 +258,8 @@ class SchedulingLoop:
         group = self._cache.group(key)
         self._reporter.scheduler_error(GangState(key, group, 0, (), (), waiting, 0), group, text[:500])
 
-    def _look_at(self, key: Key, growth: Growth) -> float:
-        state = self._states.pop(key, None) or self._cache.state(key)
+    def _look_at(self, key: Key, current: _Pass) -> float:
+        state = self._cache.state(key)
         self._holding.note(state, self._now_s())
         if state.group is not None and state.minimum and state.seen >= state.minimum:
             self._reporter.complete(state, state.group)
@@ -228,7 +271,7 @@ class SchedulingLoop:
             self._wait(state)
             return 0.0
         self._waiting_since_s.pop(key, None)
-        return self._try_to_place(state, growth)
+        return self._try_to_place(state, current)
 
     def _wait(self, state: GangState) -> None:
         now_s = self._now_s()
@@ -245,7 +288,7 @@ class SchedulingLoop:
                 return
         self.queue.wait(state.key, wait_s)
 
-    def _try_to_place(self, state: GangState, growth: Growth) -> float:
+    def _try_to_place(self, state: GangState, current: _Pass) -> float:
         started_s = self._now_s()
         gang = self._cache.gang(state)
         view = self._cache.ledger.view().without(self._cache.ledger.held(state.key))
@@ -253,6 +296,10 @@ class SchedulingLoop:
         took_s = self._now_s() - started_s
         metrics.MATCH_SECONDS.observe(took_s)
         if isinstance(answer, Placement):
+            if current.is_waited_for and not state.is_stranded:
+                # Older gangs that rest may need this room, so they are looked at first (case C111).
+                current.is_over, self._rest_until_s = True, float("-inf")
+                return 0.0
             metrics.ATTEMPTS.labels(Why.SCHEDULED).inc()
             self._place(state, answer)
             return 0.0
@@ -265,7 +312,7 @@ class SchedulingLoop:
             self.queue.park(state.key, refused, self._holding.next_look_s(state, now_s))
         else:
             refused = remembered(gang, answer, view, ledger.room_version, state.order)
-            growth.refuse(refused)
+            current.growth.refuse(refused)
             self.queue.park(state.key, refused)
         return took_s
 

@@ -50,16 +50,17 @@ class Growth:
         self._grown_since = functools.lru_cache(grown_since)
         self._room = Room.of(view)
         self._slots: dict[tuple[int, str], int] = {}
-        self._refused: set[Hashable] = set()
+        self._refused: dict[Hashable, Refused] = {}
 
     def refuse(self, refused: Refused) -> None:
         """A gang of this signature does not fit, and no room has been gained since."""
-        self._refused.add(refused.signature)
+        self._refused[refused.signature] = refused
 
     def still_refused(self, refused: Refused) -> Refused | None:
         """What to remember from now on, where the gang cannot fit; None where a match has to tell."""
-        if refused.signature in self._refused and not self._view.terms:
-            return replace(refused, room_version=self._room_version, kinds=None)
+        alike = self._refused.get(refused.signature)
+        if alike is not None and not self._view.terms:
+            return replace(refused, room_version=self._room_version, room=alike.room, kinds=alike.kinds)
         if refused.kinds is None or self._view.terms:
             return None
         grown = self._grown_since(refused.room_version)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
-from groups.objects import Key, ObjectMeta
+from groups.objects import Condition, Key, ObjectMeta
 from scheduler import objects as api
+from scheduler.pods import cached
 from scheduler.queue import State
-from tests.scheduler.scripted import Script
+from tests.scheduler.scripted import Script, pod
 
 G = Key("ns/g")
 
@@ -279,3 +283,172 @@ async def test_a_change_of_a_claim_concerns_the_gangs_that_name_it(script: Scrip
     await script.settle()
     assert script.bound == {"g-0": "a"}
     assert not [key for _, key, _ in script.reports.said[len(before) :] if key == "ns/h"]
+
+
+async def test_a_refused_member_waits_for_its_pause_while_the_others_are_bound(script: Script) -> None:
+    """The events of the other members shorten nothing."""
+    script.node("a", cpu=8)
+    script.group("g", 8)
+    script.gang("g", 8)
+    await script.settle()
+    (decision,) = script.decisions.log
+    script.refuse(decision, "g-0", "forbidden")
+    for number in range(1, 8):
+        script.bind(decision, [f"g-{number}"])
+        await script.settle()
+    assert script.decisions.log == [decision]
+    assert script.loop.queue.state(G) is State.BACKING_OFF
+    script.close(decision)
+    await script.settle()
+    assert script.decisions.log == [decision]
+    await script.after(1)
+    assert [pod.metadata.name for pod in script.decisions.log[-1].pods] == ["g-0"]
+
+
+async def test_room_is_held_for_the_kind_of_the_member_that_was_lost(script: Script) -> None:
+    """A5b: a large launcher beside small workers."""
+    script.node("a", cpu=6)
+    script.group("g", 3)
+    script.pod("g-0", cpu="4")
+    script.pod("g-1")
+    script.pod("g-2")
+    await script.settle()
+    (decision,) = script.decisions.log
+    script.delete("g-0")
+    script.refuse(decision, "g-0")
+    script.bind(decision, ["g-1", "g-2"])
+    script.close(decision)
+    script.group("x", 2, uid="run-x")
+    script.gang("x", 2)
+    await script.after(3)
+    assert "x-0" not in script.bound
+    script.pod("g-new", cpu="4")
+    await script.after(3)
+    assert script.bound["g-new"] == "a"
+
+
+async def test_after_its_time_room_is_held_for_members_that_exist_only(script: Script) -> None:
+    """A5b: a group that waits for members which may never come must not keep others away."""
+    script.node("a", cpu=4)
+    script.group("g", 4, scheduled="True", timeout_s=10)
+    script.pod("g-0", "running", node="a")
+    script.pod("g-1")
+    await script.after(5)
+    assert script.held("g") == {"a": 3}
+    await script.after(10)
+    assert script.held("g") == {"a": 1}
+
+
+async def test_our_own_condition_on_a_pod_is_no_reason_for_another_look(script: Script) -> None:
+    script.node("a", cpu=1)
+    script.group("g", 2)
+    script.gang("g", 2)
+    await script.settle()
+    assert script.loop.queue.state(G) is State.PARKED
+    for number in range(2):
+        written = cached(pod(f"g-{number}"))
+        condition = Condition("PodScheduled", "False", "Unschedulable", "no room")
+        meta = msgspec.structs.replace(written.metadata, resource_version="2")
+        script.tables["pods"].put(msgspec.structs.replace(written, metadata=meta, scheduled=condition))
+    assert script.loop.queue.state(G) is State.PARKED
+    script.pod("g-0")
+    script.pod("g-0")
+    assert script.loop.queue.state(G) is State.ACTIVE
+
+
+async def test_a_new_gang_takes_no_room_that_an_older_resting_one_needs(
+    script: Script,
+) -> None:
+    """Case C111."""
+    script.node("a", cpu=2)
+    script.group("g", 3, stamped="2026-01-01T00:00:01.000000Z")
+    script.gang("g", 3)
+    await script.settle()
+    script.loop._rest_until_s = script.now_s + 1
+    script.node("b", cpu=4)
+    script.group("h", 4, stamped="2026-01-01T00:00:02.000000Z")
+    script.gang("h", 4)
+    await script.loop.round()
+    assert set(script.bound) == {"g-0", "g-1", "g-2"}
+
+
+async def test_the_next_gang_is_given_back_once_the_room_of_the_last_one_was_free_for_a_while(
+    script: Script,
+) -> None:
+    """A5b: members may take long to end; what they free may complete the older gang."""
+    script.node("a", cpu=4)
+    for name, stamp in (("old", 1), ("young", 2)):
+        script.group(name, 4, uid=f"run-{name}", stamped=f"2026-01-01T00:00:0{stamp}.000000Z", timeout_s=20)
+        for number in range(2):
+            script.pod(f"{name}-{number}", "bound", group=name, node="a", run=f"run-{name}")
+        for number in (2, 3):
+            script.pod(f"{name}-{number}", group=name)
+    await script.after(50)
+    assert {pod.metadata.name for pod in script.releaser.pods} == {"young-0", "young-1"}
+    script.delete("young-0")
+    await script.after(10)
+    script.delete("young-1")
+    await script.after(1)
+    assert {"old-2", "old-3"} <= set(script.bound)
+    assert len(script.releaser.pods) == 2
+
+
+async def test_a_member_that_cannot_be_read_is_named(script: Script) -> None:
+    """F1: the reason is the pod's own, not a lack of members."""
+    script.node("a", cpu=4)
+    script.group("g", 2)
+    script.pod("g-0")
+    script.pod("g-1", cpu="many")
+    await script.settle()
+    assert script.loop.queue.state(G) is State.BACKING_OFF
+    (text,) = [text for kind, _, text in script.reports.said if kind == "error"]
+    assert "ns/g-1" in text
+    assert '"many"' in text
+
+
+async def test_a_fault_while_room_is_held_ends_neither_binder_nor_loop(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.node("a", cpu=4)
+    script.group("g", 2)
+    script.gang("g", 2)
+    await script.settle()
+    (decision,) = script.decisions.log
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr(script.cache, "state", fails)
+    script.refuse(decision, "g-0")
+    await script.loop.round()
+    assert script.loop.queue.state(G) is State.BACKING_OFF
+    monkeypatch.undo()
+    script.bind(decision, ["g-1"])
+    script.close(decision)
+    await script.after(5)
+    assert len(script.decisions.log) == 2
+
+
+async def test_other_work_has_its_turn_while_a_new_leader_sorts_all_gangs(script: Script) -> None:
+    for number in range(300):
+        script.group(f"g{number}", 2)
+        script.pod(f"g{number}-0", group=f"g{number}")
+    script.start()
+    reads = turns = 0
+
+    def clock() -> float:
+        nonlocal reads
+        reads += 1
+        return script.now_s + reads / 1000
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    script.loop._now_s = clock
+    task = asyncio.create_task(others())
+    await script.loop._due()
+    task.cancel()
+    assert turns >= 300 / 1000 / 0.02 - 1
