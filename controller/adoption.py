@@ -14,7 +14,7 @@ from controller.pods import Pod
 from groups.contract import GROUP_LABEL, SIZE_LABEL, EventReason, check_group_name, parse_group_size
 from groups.errors import ContractError
 from groups.workloads.adopt import PodIdentity, adopt
-from groups.workloads.older import NOTHING, Told, read_older
+from groups.workloads.older import NOTHING, Stated, read_older
 from groups.workloads.rules import Rules
 
 
@@ -57,7 +57,7 @@ def label_pod(pod: Pod, owner: Owner | None, rules: Rules) -> Labelling | Mistak
     return Labelling(labels)
 
 
-def _older_labels(pod: Pod, rules: Rules) -> Told:
+def _older_labels(pod: Pod, rules: Rules) -> Stated:
     """Group and size under the keys of other systems (case C40)."""
     if not rules.older:
         return NOTHING

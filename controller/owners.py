@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ from groups.errors import ContractError
 from groups.objects import ObjectMeta, OwnerReference
 from groups.workloads.rules import Rule
 from groups.workloads.shapes import lookup
-from groups.workloads.sizing import Part, count_members, gang_size, parts_of
+from groups.workloads.sizing import count_members, members_by_group
 
 
 class OwnerState(enum.StrEnum):
@@ -40,9 +39,9 @@ class OwnerState(enum.StrEnum):
 class Workload(msgspec.Struct, frozen=True, gc=False):
     """What is kept of an object that a rule counts.
 
-    `members` is the size that it asks for; `sizes` are those of the groups that its templates name, where
-    they are several. `completions` is the number of successes after which a Job is over. `has_succeeded` says
-    that its own status tells of success.
+    `members` is the size that it asks for; `sizes` are those of the groups that its templates are labelled
+    with. `completions` is the number of successes after which a Job is over. `has_succeeded` says that its
+    own status tells of success.
     """
 
     metadata: ObjectMeta
@@ -139,7 +138,7 @@ def read_workload(
         ),
         _state_of(rule, wire),
         members=stated or count_members(rule, raw, scheduler_name if is_custom else None),
-        sizes=_sizes_by_group(rule, raw) if is_custom and stated is None else {},
+        sizes=members_by_group(rule, raw, scheduler_name, stated=stated) if is_custom else {},
         completions=None if isinstance(wire, CustomWorkload) else wire.spec.completions,
         has_succeeded=_has_succeeded(rule, wire),
         group_label=meta.label(GROUP_LABEL),
@@ -153,19 +152,6 @@ def _stated_size(label: str) -> int | None:
         return parse_group_size(label) if label else None
     except ContractError:
         return None
-
-
-def _sizes_by_group(rule: Rule, raw: Mapping[str, Any]) -> dict[str, int]:
-    """The present size of each group that the templates name, where they are parts of several groups."""
-    groups: dict[str, list[Part]] = {}
-    for part in parts_of(rule, raw):
-        name = lookup(raw, (*part.place, "metadata", "labels", GROUP_LABEL))
-        if isinstance(name, str) and name:
-            groups.setdefault(name, []).append(part)
-    if len(groups) < 2:
-        return {}
-    # The user's own limit is about the whole object, and so about none of several groups.
-    return {name: gang_size(rule, raw, parts, limited=False) for name, parts in groups.items()}
 
 
 def _state_of(rule: Rule, wire: BuiltInWorkload | CustomWorkload) -> OwnerState:

@@ -22,7 +22,8 @@ from groups.contract import MAX_LABEL_LENGTH, is_group_name
 PREFIX: Final = "fluence-group-"
 #: The word of Jobs, whose names stand without it.
 JOB: Final = "job"
-_POD: Final = "pod"
+#: Stands before the name of a bare pod where a workload could have the plain form.
+POD: Final = "pod"
 _HASH_LENGTH: Final = 10
 _NOT_DNS = re.compile(r"[^-a-z0-9.]+")
 
@@ -43,15 +44,15 @@ def workload_group_name(namespace: str, word: str, name: str, part: str = "") ->
 
 def whole_group_name(namespace: str, word: str, name: str) -> str:
     """The same for an object whose kind may have parts: with a dot in its name it could be another's part."""
-    if "." in name and word != JOB:
+    if "." in name:
         return _cut_with_hash(f"{PREFIX}{namespace}-{word}.{name}", f"{namespace}/{word}/{name}/")
     return workload_group_name(namespace, word, name)
 
 
 def pod_group_name(namespace: str, name: str) -> str:
     """The default group of a bare pod."""
-    if name.startswith((f"{namespace}-", f"{_POD}.")):
-        return _legal(f"{PREFIX}{_POD}.{name}")
+    if name.startswith((f"{namespace}-", f"{POD}.")):
+        return _legal(f"{PREFIX}{POD}.{name}")
     return _legal(f"{PREFIX}{name}")
 
 

@@ -16,9 +16,10 @@ from typing import Final
 from groups.contract import GROUP_LABEL, SIZE_FROM_ANNOTATION, SIZE_FROM_RULE, SIZE_LABEL
 from groups.names import generated_group_name, whole_group_name, workload_group_name
 from groups.workloads.adopt import adopt, identify
-from groups.workloads.reading import ReadPart, Stated, Workload
+from groups.workloads.older import NOTHING, Stated
+from groups.workloads.reading import ReadPart, Workload
 from groups.workloads.rules import Rule, Rules
-from groups.workloads.sizing import Part, gang_size, is_gang
+from groups.workloads.sizing import Part, is_gang, size_of_group
 
 NAMED: Final = "the default name"
 COUNTED: Final = "counted by the rule"
@@ -97,16 +98,14 @@ class _Sizes:
         is_main = not parts[number].part.suffix
         same = [index for index, other in enumerate(self.groups) if other == self.groups[number]]
         stated = [parts[index].stated for index in same]
-        found = _first("size", self.workload.stated if is_main else Stated(), stated)
+        found = _first("size", self.workload.stated if is_main else NOTHING, stated)
         # Another system's size is no wish of the user's for pods that start one after another.
         if found is not None and (found[1] == SIZE_LABEL or is_gang(self.rule, obj)):
             return found
         if self.defaults.size is not None:
             return self.defaults.size, self.defaults.size_from
         members = [parts[index].part for index in same]
-        # The user's own limit is about the whole object, not about a part that has its own group.
-        whole = all(one.part in members for one in parts if not one.part.suffix)
-        return str(gang_size(self.rule, obj, members, limited=is_main and whole)), COUNTED
+        return str(size_of_group(self.rule, obj, [one.part for one in parts], members)), COUNTED
 
 
 def _first(field: str, on_object: Stated, on_parts: Sequence[Stated]) -> tuple[str, str] | None:

@@ -19,8 +19,8 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Told:
-    """A group's name and size, empty where nothing is said, and the keys that say it."""
+class Stated:
+    """Group and size that the user wrote in one place, and under which keys; empty for none."""
 
     group: str = ""
     size: str = ""
@@ -28,12 +28,12 @@ class Told:
     size_key: str = ""
 
 
-NOTHING = Told()
+NOTHING = Stated()
 
 
 def read_older(
     table: Sequence[OlderLabel], labels: Mapping[str, Any], annotations: Mapping[str, Any]
-) -> Told:
+) -> Stated:
     """What the first entry of `table` that names a group says; raises ContractError (A4).
 
     For metadata without a group of ours. Where they have a size of ours, no other one is read.
@@ -47,7 +47,7 @@ def read_older(
             size = _value(entry.size, labels, annotations) if entry.size and not has_size else ""
             if size:
                 parse_group_size(size, entry.size or "")
-            return Told(group, size, entry.group, (entry.size or "") if size else "")
+            return Stated(group, size, entry.group, (entry.size or "") if size else "")
     return NOTHING
 
 

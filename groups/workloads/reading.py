@@ -16,7 +16,7 @@ from typing import Any, Final
 from groups.contract import GROUP_LABEL, SIZE_LABEL, check_group_name, parse_group_size
 from groups.errors import ContractError
 from groups.objects import OwnerReference
-from groups.workloads.older import read_older
+from groups.workloads.older import NOTHING, Stated, read_older
 from groups.workloads.rules import Rule, Rules
 from groups.workloads.schema import OlderLabel
 from groups.workloads.shapes import Place, controller_of, lookup, mapping, show_path, text
@@ -26,21 +26,11 @@ _SHOWN: Final = 80
 
 
 @dataclass(frozen=True)
-class Stated:
-    """Group and size that the user wrote in one place, and under which keys; empty for none."""
-
-    group: str = ""
-    size: str = ""
-    group_key: str = ""
-    size_key: str = ""
-
-
-@dataclass(frozen=True)
 class ReadPart:
     """A pod template that asks for us, and what the user wrote on it."""
 
     part: Part
-    stated: Stated = Stated()
+    stated: Stated = NOTHING
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class Workload:
     rule: Rule | None = None
     owner: OwnerReference | None = None
     parts: tuple[ReadPart, ...] = ()
-    stated: Stated = Stated()
+    stated: Stated = NOTHING
     untouched: str = ""
     mistake: str = ""
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from groups.errors import FluenceError
+from groups.names import JOB, POD
 from groups.objects import OwnerReference
 from groups.workloads.schema import BelongsTo, OlderLabel, Rule
 from groups.workloads.shapes import WILDCARDS, Path, show_path, text
@@ -49,14 +50,25 @@ class Rules:
     def _check_words(self) -> None:
         """Each kind has a word of its own, for groups of two kinds must not have one name (rule A1)."""
         seen: dict[str, Rule] = {}
-        for rule in self.all:
-            first = seen.setdefault(rule.word, rule)
-            if first is not rule or rule.word == "pod" != rule.kind.lower():
-                other = f"{first.kind} of {first.group or 'the core group'}"
+        # An administrator's rules come last: they are the ones to be changed.
+        for rule in sorted(self.all, key=lambda one: self.source_of(one) not in BUILTIN):
+            where = f'{self.source_of(rule)}: rule ({rule.kind}): field "word": "{rule.word}" is'
+            if (first := seen.setdefault(rule.word, rule)) is not rule:
                 raise RulesError(
-                    f'{self.source_of(rule)}: rule for {rule.kind} of {rule.group}: field "word": '
-                    f'"{rule.word}" is the word of {other} already: write one that no other kind has'
+                    f"{where} the word of {_called(first)} already, in {self.source_of(first)}: write one "
+                    "that no other kind has"
                 )
+            if rule.word == POD and (rule.group, rule.kind) != ("", "Pod"):
+                raise RulesError(f"{where} kept for pods: write one that no other kind has")
+        for rule in self.all:
+            for number, team in enumerate(rule.teams):
+                same = seen.get(team.word)
+                # Else "a.b" could be an object of that kind, or the team "b" of the object "a".
+                if team.word in (JOB, POD) or (same is not None and same.untouched is None):
+                    raise RulesError(
+                        f'{self.source_of(rule)}: rule ({rule.kind}): field "teams.{number}.word": '
+                        f'"{team.word}" must not be the word of a kind that is in a group itself'
+                    )
 
     def find(self, api_version: str, kind: str) -> Rule | None:
         """The rule for objects of this very version, if there is one."""
@@ -91,6 +103,10 @@ class Rules:
         """This table with the rules of another: those for the same kind take the place of ours."""
         both = {**_items(self), **_items(other)}
         return Rules(both.values(), (*other.older, *self.older))
+
+
+def _called(rule: Rule) -> str:
+    return f"{rule.kind} of {rule.group or 'the core group'}"
 
 
 def _items(rules: Rules) -> dict[tuple[str, str], tuple[str, Rule]]:

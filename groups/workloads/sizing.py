@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groups.contract import MAX_GROUP_SIZE
+from groups.contract import GROUP_LABEL, MAX_GROUP_SIZE
 from groups.workloads.schema import Condition, Count, Rule, Template
 from groups.workloads.shapes import Path, Place, bind, lookup, places, show_path
 
@@ -57,6 +57,40 @@ def count_members(rule: Rule, obj: Mapping[str, Any], scheduler_name: str | None
         # Where no template asks for us, the pods were told to by other means: then all of them count.
         parts = [part for part in parts if opted_in(obj, part.place, scheduler_name)] or parts
     return gang_size(rule, obj, [part for part in parts if not part.suffix])
+
+
+def members_by_group(
+    rule: Rule, obj: Mapping[str, Any], scheduler_name: str | None = None, *, stated: int | None = None
+) -> dict[str, int]:
+    """The present size of each group that the templates of `obj` are labelled with; empty without labels.
+
+    An object can have several groups, for example one for each replicated Job of a JobSet that starts them in
+    order. `count_members` gives the size of the object's own group only. `stated` is the size that the user
+    wrote on the object: it counts for the templates that have no group beside the object's (A3).
+    """
+    parts = parts_of(rule, obj)
+    if scheduler_name is not None:
+        parts = [part for part in parts if opted_in(obj, part.place, scheduler_name)]
+    groups: dict[str, list[Part]] = {}
+    for part in parts:
+        name = lookup(obj, (*part.place, "metadata", "labels", GROUP_LABEL))
+        if isinstance(name, str) and name:
+            groups.setdefault(name, []).append(part)
+    sizes = {name: size_of_group(rule, obj, parts, members) for name, members in groups.items()}
+    if stated is not None:
+        sizes |= {name: stated for name, members in groups.items() if any(not one.suffix for one in members)}
+    return sizes
+
+
+def size_of_group(rule: Rule, obj: Mapping[str, Any], parts: Iterable[Part], members: Sequence[Part]) -> int:
+    """The size of the group of the templates `members`, where `parts` are all templates that ask for us.
+
+    The user's own limit is about the object as a whole, and not about a group of some of its templates.
+    """
+    places_of_members = {part.place for part in members}
+    own = [part.place for part in parts if not part.suffix]
+    is_whole = bool(own) and places_of_members.issuperset(own)
+    return gang_size(rule, obj, members, limited=is_whole)
 
 
 def gang_size(rule: Rule, obj: Mapping[str, Any], parts: Iterable[Part], *, limited: bool = True) -> int:

@@ -169,6 +169,16 @@ def test_each_group_that_the_templates_name_has_a_size_of_its_own() -> None:
     assert described(job, labels={SIZE_LABEL: "2"}).members_of("mine") == 2
 
 
+def test_the_only_part_of_an_ordered_jobset_is_counted_too() -> None:
+    """N06: it is a part with a group of its own, although there is no other."""
+    js = jobset("a-b", ("c", parallel(4), 1), startupPolicy={"startupPolicyOrder": "InOrder"})
+    template = js["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    template["metadata"] = {"labels": {GROUP_LABEL: "fluence-group-default-jobset.a-b.c"}}
+    assert described(js).members_of("fluence-group-default-jobset.a-b.c") == 4
+    js["metadata"]["labels"] = {SIZE_LABEL: "2"}
+    assert described(js).members_of("fluence-group-default-jobset.a-b.c") == 4
+
+
 def test_the_parts_of_an_ordered_jobset_are_counted_by_themselves() -> None:
     """Rules A1 and A7: each has a group of its own."""
     js = jobset("js", ("driver", parallel(1), None), ("workers", parallel(4), 2))

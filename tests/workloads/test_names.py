@@ -8,10 +8,12 @@ from hypothesis import example, given, settings
 
 from groups.contract import is_group_name
 from groups.errors import FluenceError
-from groups.names import pod_group_name
+from groups.names import pod_group_name, whole_group_name, workload_group_name
+from groups.objects import OwnerReference
+from groups.workloads.adopt import PodIdentity, adopt
 from groups.workloads.grouping import workload_name
 from groups.workloads.reading import Workload
-from groups.workloads.rules import builtin_rules, load_rules
+from groups.workloads.rules import Rule, builtin_rules, load_rules
 
 RULES = [rule for rule in builtin_rules().all if rule.named_by == "object"]
 LABEL = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,6}[a-z0-9])?", fullmatch=True)
@@ -46,6 +48,23 @@ def test_different_workloads_of_a_namespace_have_different_groups(
     one, two = named(first[0], namespace, *first[1:]), named(second[0], namespace, *second[1:])
     assert is_group_name(one)
     assert (one == two) is (first == second)
+
+
+@given(LABEL, NAMES, st.sampled_from([rule for rule in RULES if rule.is_counted]))
+@settings(deadline=None)
+def test_a_pod_without_labels_gets_the_group_that_its_workload_would_have(
+    namespace: str, name: str, rule: Rule
+) -> None:
+    """A8: the webhook names a workload, the controller its pods; both must come to one group."""
+    owner = OwnerReference(rule.kind, name, "u", f"{rule.group}/{rule.versions[0]}".lstrip("/"))
+    pod = PodIdentity(namespace, f"{name}-x", owner=owner)
+    assert adopt(pod).group_name == named(rule, namespace, name, "")
+
+
+@given(NAMES, NAMES)
+def test_an_administrators_jobs_may_have_parts(name: str, part: str) -> None:
+    """With a rule in place of ours, a Job with a dot in its name must not be a part of another Job."""
+    assert whole_group_name("ns", "job", f"{name}.{part}") != workload_group_name("ns", "job", name, part)
 
 
 @given(NAMES, NAMES, NAMES)
@@ -111,3 +130,40 @@ def test_an_administrators_kind_gets_a_word_or_a_sentence() -> None:
     assert "exdeployment" in {rule.word for rule in builtin_rules().extended(other).all}
     with pytest.raises(FluenceError, match='field "word"'):
         load_rules("own.yaml", RULE.format(kind="Gadget", more=", word: a.b"))
+
+
+def test_the_administrators_own_rule_is_the_one_to_change() -> None:
+    """Also where it takes the place of ours, which stands before the other one in the table."""
+    job = (
+        "{kind: Job, group: batch, version: v1, resource: jobs, templates: [spec.template], word: deployment}"
+    )
+    with pytest.raises(
+        FluenceError, match=r"own\.yaml: rule \(Job\).*Deployment of apps already, in kubernetes"
+    ):
+        builtin_rules().extended(load_rules("own.yaml", f"rules: [{job}]"))
+
+
+def test_no_kind_takes_the_word_of_pods() -> None:
+    with pytest.raises(FluenceError, match='"pod" is kept for pods'):
+        load_rules("own.yaml", RULE.format(kind="Pod", more=""))
+
+
+TEAM = """rules:
+  - kind: Pod
+    group: ""
+    version: v1
+    resource: pods
+    templates: ["."]
+    named-by: pod
+    teams:
+      - {word: WORD, name-label: a/n, number-label: a/i, size-annotation: a/s}
+"""
+
+
+@pytest.mark.parametrize("word", ["job", "pod", "deployment", "vcjob"])
+def test_teams_do_not_take_the_word_of_a_kind_that_is_in_a_group(word: str) -> None:
+    """The team "b" of "a" and an object "a.b" would be one name."""
+    own = load_rules("own.yaml", TEAM.replace("WORD", "crew"))
+    assert builtin_rules().extended(own).all
+    with pytest.raises(FluenceError, match=r'field "teams.0.word": ".*" must not be the word of a kind'):
+        builtin_rules().extended(load_rules("own.yaml", TEAM.replace("WORD", word)))
