@@ -18,7 +18,6 @@ import numpy as np
 
 from scheduler_core.constraints import (
     NodeConstraints,
-    Repulsion,
     Requirement,
     SelectorTerm,
     Taint,
@@ -102,15 +101,17 @@ def evaluate(table: NodeTable, constraints: NodeConstraints) -> Eligibility:
     return Eligibility(mask, count, _ordered(excluded))
 
 
-def closed_by(table: NodeTable, repulsion: Repulsion, nodes: Iterable[str]) -> Mask:
-    """The nodes that pods on `nodes` close by this term: their whole topology domains."""
+def domains_of(table: NodeTable, topology_key: str, nodes: Iterable[str]) -> Mask:
+    """All nodes of the topology domains of `nodes`. A node without the label is in no domain (rule IA3)."""
     width = table.used_width
-    label = table.labels.get(repulsion.topology_key)
+    label = table.labels.get(topology_key)
     if label is None:
         return np.zeros(width, dtype=np.bool_)
     columns = [column for name in nodes if (column := table.columns.get(name)) is not None]
-    domains = np.unique(label.ids[columns])
-    return np.isin(label.ids[:width], domains[domains != NO_ID])
+    inside = np.zeros(len(label.interner.values) + 1, dtype=np.bool_)
+    inside[label.ids[columns]] = True
+    inside[NO_ID] = False
+    return inside[label.ids[:width]]
 
 
 def _tolerated(

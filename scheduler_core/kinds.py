@@ -6,15 +6,18 @@ Owns: the interned value. Does not own: how it is read from a pod (the scheduler
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from scheduler_core.constraints import Repulsion, Shape
 
 Labels = tuple[tuple[str, str], ...]
+_Values = tuple[str, Labels, Shape, tuple[Repulsion, ...]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodKind:
     """A kind of pod. Equal pods share one object, so kinds are compared by identity.
 
@@ -26,9 +29,9 @@ class PodKind:
     shape: Shape
     repulsions: tuple[Repulsion, ...] = ()
 
-    def label(self, key: str) -> str | None:
-        """The value of a label, None where it is missing."""
-        return next((value for name, value in self.labels if name == key), None)
+
+#: Every kind that is in use. A kind that nobody uses any more is dropped.
+_kinds: Final[weakref.WeakValueDictionary[_Values, PodKind]] = weakref.WeakValueDictionary()
 
 
 def pod_kind(
@@ -37,10 +40,16 @@ def pod_kind(
     shape: Shape,
     repulsions: tuple[Repulsion, ...] = (),
 ) -> PodKind:
-    """The one object for these values."""
-    return _interned(namespace, tuple(sorted(labels.items())) if labels else (), shape, repulsions)
+    """The one object for these values, as long as somebody uses it."""
+    pairs = tuple([_pair(key, labels[key]) for key in sorted(labels)]) if labels else ()
+    values = (namespace, pairs, shape, repulsions)
+    kind = _kinds.get(values)
+    if kind is None:
+        kind = _kinds[values] = PodKind(namespace, pairs, shape, repulsions)
+    return kind
 
 
 @functools.lru_cache(maxsize=16_384)
-def _interned(namespace: str, labels: Labels, shape: Shape, repulsions: tuple[Repulsion, ...]) -> PodKind:
-    return PodKind(namespace, labels, shape, repulsions)
+def _pair(key: str, value: str) -> tuple[str, str]:
+    """Most labels repeat from pod to pod: each pair is kept once."""
+    return key, value

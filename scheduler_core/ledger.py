@@ -16,6 +16,7 @@ import numpy as np
 
 from scheduler_core.eligibility import EligibilityCache
 from scheduler_core.gang import Placement
+from scheduler_core.growth import RoomGrowth
 from scheduler_core.kinds import PodKind
 from scheduler_core.nodes import Node, NodeTable, may_admit_more
 from scheduler_core.placed import Placed, State
@@ -34,8 +35,6 @@ class Ledger:
     """
 
     def __init__(self, width: int = 64) -> None:
-        #: Rises whenever room or eligibility may have grown. Refused gangs can then be tried again.
-        self.room_version = 0
         self._table = NodeTable(max(1, width))
         self._eligibility = EligibilityCache()
         self._rows = {name: row for row, name in enumerate(_FIRST_ROWS)}
@@ -50,8 +49,12 @@ class Ledger:
         self._noted: weakref.ref[Pods] | None = None
         # Shared with the last view, and copied before the next change.
         self._shared: set[str] = set()
-        #: Nodes whose room may have grown, and the version after it, in the order of the versions.
-        self._grown: dict[str, int] = {}
+        self._growth = RoomGrowth()
+
+    @property
+    def room_version(self) -> int:
+        """Rises whenever room or eligibility may have grown. Refused gangs can then be tried again."""
+        return self._growth.version
 
     # Nodes
 
@@ -69,17 +72,23 @@ class Ledger:
         if before is None:
             sums = self._vector(self._sums.get(node.name, {}))
             self._own_used()[:, column] = sums
-        if before is None or may_admit_more(before, node):
-            self._note_growth(node.name)
+        if self._terms and before is not None and before.labels != node.labels:
+            # Labels say which topology domains the anti-affinity of pods on this node closes.
+            self._growth.everywhere()
+        elif before is None or may_admit_more(before, node):
+            self._growth.on(node.name)
 
     def remove_node(self, name: str) -> None:
         """Remove the node. The usage of its pods is kept, in case the node is added again."""
         if name not in self._table.columns:
             return
         column = self._own_table().remove(name)
-        self._grown.pop(name, None)
         self._own_allocatable()[:, column] = 0
         self._own_used()[:, column] = 0
+        self._growth.forget(name)
+        if self._terms:
+            # Pods on this node close no topology domain any more.
+            self._growth.everywhere()
 
     def node(self, name: str) -> Node | None:
         """The node as last passed to `upsert_node`."""
@@ -107,6 +116,7 @@ class Ledger:
             return
         if before is not None and before.node == pod.node and before.kind is pod.kind:
             self._note(uid)
+            self._unhold(uid, before)
             self._placed[uid] = pod
             return
         if before is not None:
@@ -137,7 +147,7 @@ class Ledger:
 
         A pod that the API server already showed on a node is not changed.
         """
-        self._put_all(placement, State.ASSUMED, gang_priority)
+        self._put_all(placement.key, placement, State.ASSUMED, gang_priority)
 
     def forget(self, uid: str) -> bool:
         """Undo an assumption; False if there is none (the pod was seen bound, or is gone)."""
@@ -160,7 +170,7 @@ class Ledger:
             return
         self.release(gang)
         if placement.nodes:
-            self._put_all(placement, State.HELD, 0)
+            self._put_all(gang, placement, State.HELD, 0)
             self._held[gang] = dict.fromkeys(placement.nodes)
 
     def release(self, gang: str) -> None:
@@ -199,17 +209,11 @@ class Ledger:
 
     def grown_since(self, room_version: int) -> frozenset[str]:
         """The nodes whose room may have grown, or that may accept more pods, since that version."""
-        found = []
-        # The latest come last.
-        for name, version in reversed(self._grown.items()):
-            if version <= room_version:
-                break
-            found.append(name)
-        return frozenset(found)
+        return self._growth.since(room_version, self._table.columns)
 
     # Inside
 
-    def _put_all(self, placement: Placement, state: State, priority: int) -> None:
+    def _put_all(self, gang: str, placement: Placement, state: State, priority: int) -> None:
         sums: Counter[tuple[str, PodKind]] = Counter()
         for uid, node in placement.nodes.items():
             before = self._placed.get(uid)
@@ -219,17 +223,17 @@ class Ledger:
                 self._release(uid)
             kind = placement.kinds[uid]
             self._note(uid)
-            self._placed[uid] = Placed(kind, node, placement.key, priority, "", state)
+            self._placed[uid] = Placed(kind, node, gang, priority, "", state)
             sums[node, kind] += 1
         for (node, kind), times in sums.items():
             self._count(node, kind, times)
             for term in kind.repulsions:
-                for _ in range(times):
-                    self._own_terms().add(term, node)
+                self._own_terms().add(term, node, times)
 
     def _release(self, uid: str) -> None:
         self._note(uid)
         pod = self._placed.pop(uid)
+        self._unhold(uid, pod)
         if pod.kind is None:
             self._own_table().set_unreadable(pod.node, uid, None)
         else:
@@ -238,17 +242,15 @@ class Ledger:
                 self._own_terms().remove(term, pod.node)
         if pod.kind is not None and pod.kind.repulsions:
             # The term may have closed a whole topology domain.
-            self._note_growth(None)
+            self._growth.everywhere()
         elif pod.node in self._table.columns:
-            self._note_growth(pod.node)
+            self._growth.on(pod.node)
 
-    def _note_growth(self, node: str | None) -> None:
-        self.room_version += 1
-        if node is None:
-            self._grown = dict.fromkeys(self._table.columns, self.room_version)
-        else:
-            self._grown.pop(node, None)
-            self._grown[node] = self.room_version
+    def _unhold(self, uid: str, pod: Placed) -> None:
+        if pod.state is State.HELD and uid in self._held.get(pod.gang, {}):
+            del self._held[pod.gang][uid]
+            if not self._held[pod.gang]:
+                del self._held[pod.gang]
 
     def _note(self, uid: str) -> None:
         """Before the record of a pod changes: views that are still in use keep the old one."""

@@ -68,26 +68,23 @@ def signature(view: View, gang: Gang) -> Hashable:
     Gangs with equal signatures get the same answer, so a refusal is computed once for all of them.
     """
     groups = tuple(
-        (one.kind.shape, _selecting(view, one.kind), len(one.uids)) for one in _alike(view, gang.members)
+        (one.kind.shape, view.terms.selecting(one.kind), len(one.uids)) for one in _alike(view, gang.members)
     )
     return (groups, gang.needed, gang.counted)
 
 
-def _selecting(view: View, kind: PodKind) -> frozenset[Repulsion]:
-    return view.terms.selecting(kind) if view.terms else frozenset()
-
-
 def _alike(view: View, members: Iterable[Member]) -> list[_Alike]:
     """Members by shape and by the anti-affinity terms that select them, in the order of the gang."""
+    terms = view.terms
     groups: dict[tuple[Shape, frozenset[Repulsion]], _Alike] = {}
     known: dict[object, list[str]] = {}
     for uid, kind in members:
-        # Without terms only the shape matters. With terms the kind does, and each kind is looked up once.
-        like = kind if view.terms else kind.shape
-        uids = known.get(id(like))
+        # Only the shape matters, and the labels that some term reads: other labels do not tell members apart.
+        like = (id(kind.shape), kind.namespace, terms.labels_read(kind)) if terms else id(kind.shape)
+        uids = known.get(like)
         if uids is None:
-            key = (kind.shape, _selecting(view, kind))
-            uids = known[id(like)] = groups.setdefault(key, _Alike(kind, [])).uids
+            key = (kind.shape, terms.selecting(kind))
+            uids = known[like] = groups.setdefault(key, _Alike(kind, [])).uids
         uids.append(uid)
     return list(groups.values())
 

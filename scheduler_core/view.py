@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from scheduler_core.eligibility import Eligibility, EligibilityCache, closed_by
+from scheduler_core.eligibility import Eligibility, EligibilityCache, domains_of
 from scheduler_core.kinds import PodKind
 from scheduler_core.nodes import Mask, Node, NodeTable
 from scheduler_core.placed import Placed, State
@@ -116,11 +116,12 @@ class View:
 
     def closed_by(self, kind: PodKind) -> Mask | None:
         """The nodes that the anti-affinity of placed pods closes for this kind, None for none (rule IA4)."""
-        if not self.terms:
-            return None
-        closed: Mask | None = None
+        nodes: dict[str, set[str]] = {}
         for term in self.terms.selecting(kind):
-            mask = closed_by(self.table, term, self.terms.nodes_of(term))
+            nodes.setdefault(term.topology_key, set()).update(self.terms.nodes_of(term))
+        closed: Mask | None = None
+        for key, names in nodes.items():
+            mask = domains_of(self.table, key, names)
             closed = mask if closed is None else closed | mask
         return closed
 

@@ -75,6 +75,22 @@ def test_the_domain_opens_when_the_last_such_pod_goes_and_the_room_version_rises
     assert allowed(ledger, web(16)) == set("abcd")
 
 
+@pytest.mark.parametrize("change", ["removed", "other zone"])
+def test_the_domain_opens_when_its_node_leaves_it_and_room_may_have_grown(change: str):
+    """IA3: the other node of the zone takes members again, so refused gangs are tried again."""
+    ledger = three_nodes()
+    use(ledger, "there", "a", asks(), (Repulsion(ZONE, None, APP),))
+    assert allowed(ledger, web(8)) == set("cd")
+    seen = ledger.room_version
+    if change == "removed":
+        ledger.remove_node("a")
+    else:
+        ledger.upsert_node(node("a", "0", labels={HOST: "a", ZONE: "z9"}))
+    assert ledger.room_version > seen
+    assert "b" in ledger.grown_since(seen)
+    assert allowed(ledger, web(12)) == set("bcd")
+
+
 def test_members_that_a_term_tells_apart_go_to_different_nodes():
     """Only the labels that a term reads make members differ."""
     ledger = three_nodes()

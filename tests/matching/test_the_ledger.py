@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduler_core.constraints import Requests, Shape, Taint
 from scheduler_core.gang import Placement
+from scheduler_core.growth import RoomGrowth
 from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
 from scheduler_core.nodes import Node
+from scheduler_core.placed import Placed
 from scheduler_core.quantity import LIMIT
 from tests.matching.clusters import asks, cluster, gang, node, placed, pod, refused, use
 
@@ -40,12 +42,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self.assumed: dict[str, tuple[str, Requests]] = {}
 
     @rule(name=NAMES, cpu=st.sampled_from(("1", "4")), gpu=st.booleans())
-    def node_is_told(self, name: str, cpu: str, gpu: bool) -> None:
+    def node_is_added_or_updated(self, name: str, cpu: str, gpu: bool) -> None:
         self.nodes[name] = node(name, cpu, extended={"amd.com/gpu": "2"} if gpu else None)
         self.ledger.upsert_node(self.nodes[name])
 
     @rule(name=NAMES)
-    def node_goes(self, name: str) -> None:
+    def node_is_removed(self, name: str) -> None:
         self.nodes.pop(name, None)
         self.ledger.remove_node(name)
 
@@ -56,7 +58,7 @@ class LedgerMachine(RuleBasedStateMachine):
         use(self.ledger, uid, name, requests)
 
     @rule(uid=UIDS)
-    def pod_goes(self, uid: str) -> None:
+    def pod_is_removed(self, uid: str) -> None:
         self.assumed.pop(uid, None)
         self.bound.pop(uid, None)
         self.ledger.remove(uid)
@@ -170,7 +172,7 @@ def test_absurdly_large_requests_do_not_overflow():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "gained"),
+    ("before", "after", "grown"),
     [
         pytest.param(node("a", "2"), node("a", "4"), True, id="more cpu"),
         pytest.param(node("a", "4"), node("a", "2"), False, id="less cpu"),
@@ -191,13 +193,13 @@ def test_absurdly_large_requests_do_not_overflow():
     ],
 )
 def test_the_room_version_rises_exactly_when_a_change_of_a_node_may_help(
-    before: Node, after: Node, gained: bool
+    before: Node, after: Node, grown: bool
 ):
-    """C105: retried for what could help, and not for every heartbeat."""
+    """C105: gangs are tried again for what could help, and not for every heartbeat."""
     ledger = cluster(before)
     seen = ledger.room_version
     ledger.upsert_node(after)
-    assert (ledger.room_version > seen) is gained
+    assert (ledger.room_version > seen) is grown
 
 
 def test_the_room_version_rises_when_usage_falls_and_not_when_it_grows():
@@ -227,3 +229,40 @@ def test_columns_of_removed_nodes_are_used_again():
             ledger.remove_node(f"n{number - 3}")
     assert ledger.view().table.used_width == 4
     assert len(ledger.view().table.labels["kubernetes.io/hostname"].interner.values) <= 5
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("node", "gone", "everywhere", "mark")), NAMES), max_size=20),
+    st.integers(0, 20),
+)
+@settings(deadline=None)
+def test_growth_since_a_version_names_the_nodes_that_grew_after_it(steps: list[tuple[str, str]], mark: int):
+    growth, nodes = RoomGrowth(), dict.fromkeys(NODE_NAMES, 0)
+    expected: set[str] = set()
+    version = 0
+    for number, (step, name) in enumerate(steps):
+        if number == mark:
+            version, expected = growth.version, set()
+        if step == "node" and name in nodes:
+            growth.on(name)
+            expected.add(name)
+        elif step == "everywhere":
+            growth.everywhere()
+            expected = set(nodes)
+        elif step == "gone":
+            nodes.pop(name, None)
+            growth.forget(name)
+            expected.discard(name)
+        assert growth.since(version, nodes) == expected
+
+
+def test_held_room_that_becomes_a_pod_is_a_pod():
+    """A pod with the uid of held room replaces it: to release what is held does not remove the pod."""
+    ledger = cluster(node("a", "4"))
+    kind = pod_kind("default", None, pod("1"))
+    ledger.hold("default/g", Placement("default/g", {"p": "a", "q": "a"}, {"p": kind, "q": kind}))
+    ledger.put("p", Placed(kind, "a"))
+    ledger.remove("q")
+    assert ledger.held("default/g") == ()
+    ledger.release("default/g")
+    assert ledger.view().free_on("a")["cpu"] == 3000
