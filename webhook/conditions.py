@@ -22,7 +22,7 @@ from groups.workloads.shapes import EACH_ITEM, WILDCARDS
 
 #: What `contract.is_group_name` accepts; the length of a label value is the API server's own rule.
 GROUP_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-#: Sizes that are right at a glance: ten digits may exceed an int32, and are judged by us.
+#: Sizes that are surely right. Ten digits may exceed an int32: the webhook checks them.
 SIZE_PATTERN: Final = "^[1-9][0-9]{0,8}$"
 #: Names of the variables that stand for the items of a list or the keys of a map.
 _VARIABLES: Final = "abcdefgh"

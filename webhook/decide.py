@@ -116,7 +116,7 @@ def _denied(mistake: str) -> Decision:
 
 
 def _about_untouched(workload: Workload) -> tuple[str, ...]:
-    """Nothing is added, but a group that is named all the same gets a remark."""
+    """A warning where the user names a group in an object that is left as it is."""
     untouched = workload.rule.untouched if workload.rule is not None else None
     named = next((one.stated.group for one in workload.parts if one.stated.group), "")
     if untouched is None or not untouched.if_grouped or not named:

@@ -119,7 +119,7 @@ def _constraints(rules: Iterable[Rule], release_namespace: str) -> dict[str, Any
 
 
 def _variables(rule: Rule, rules: Rules) -> dict[str, str]:
-    """The steps of `webhook.labels.label_parts` for an object with one template, by the same words."""
+    """The steps of `groups.workloads.grouping` for an object with one template."""
     is_pod = not rule.templates[0].path
     template = ".".join(("object", *rule.templates[0].path))
     steps = {
@@ -188,10 +188,10 @@ def _patch(rule: Rule) -> str:
 
 
 def _validating(rules: Rules, scheduler_name: str, release_namespace: str) -> dict[str, Any]:
-    judged = [rule for rule in rules.all if rule.templates and cel.can_reach(rule)]
-    ours = cel.templates(judged, scheduler_name)
+    checked = [rule for rule in rules.all if rule.templates and cel.can_reach(rule)]
+    ours = cel.templates(checked, scheduler_name)
     conditions = {"asks-for-fluence": f"({ours}).size() > 0"}
-    for rule in judged:
+    for rule in checked:
         if alone := cel.left_alone(rule.leave_alone):
             kind = f'request.kind.group == "{rule.group}" && request.kind.kind == "{rule.kind}"'
             conditions[f"is-no-{rule.kind.lower()}-left-alone"] = f"!({kind} && ({alone}))"
@@ -204,7 +204,7 @@ def _validating(rules: Rules, scheduler_name: str, release_namespace: str) -> di
     checks = (("group", check_group_name), ("size", parse_group_size))
     return {
         "failurePolicy": "Ignore",
-        "matchConstraints": _constraints(judged, release_namespace),
+        "matchConstraints": _constraints(checked, release_namespace),
         "matchConditions": _named(conditions),
         "variables": _named(variables),
         "validations": [

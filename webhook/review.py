@@ -54,13 +54,13 @@ def _explain(body: bytes | bytearray, reason: str) -> str:
     if not body.strip():
         return f"the body is empty: post an {KIND} of {API_VERSION}"
     try:
-        told = _types.decode(body)
+        types = _types.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if (told.api_version, told.kind) != (API_VERSION, KIND):
+        if (types.api_version, types.kind) != (API_VERSION, KIND):
             return (
-                f"{told.kind[:_SHOWN]} of {told.api_version[:_SHOWN]} is not served here: "
+                f"{types.kind[:_SHOWN]} of {types.api_version[:_SHOWN]} is not served here: "
                 f"only {KIND} of {API_VERSION} is"
             )
     return f"the body is no {KIND}: {reason}"

@@ -1,4 +1,4 @@
-"""What the webhook's process is told at start; the command line fills it in."""
+"""The settings of the webhook's process; the command line fills them in."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WebhookSettings:
     rules: Rules = field(default_factory=builtin_rules)
     #: How long to try to get the certificate and to register it.
     startup_deadline_s: float = 60.0
-    #: How long to go on serving, unready, after the process was told to stop: until then the API server
+    #: How long to go on serving, unready, after the signal to stop: until then the API server
     #: may still be sent here.
     drain_s: float = 5.0
     #: How long requests may take to end after that.

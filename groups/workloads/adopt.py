@@ -1,7 +1,7 @@
 """Which group a pod or workload belongs to when its user named none (rules A1 and A8). Pure.
 
-The webhook asks at admission, when a pod may have no name yet; the controller asks for pods that slipped
-past the webhook. Both must come to the same group. Labels that are there already are for the caller:
+The webhook asks at admission, when a pod may have no name yet; the controller asks for pods that the
+webhook did not see. Both must come to the same group. Labels that are there already are for the caller:
 they win over what is said here (rule A3).
 """
 

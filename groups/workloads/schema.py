@@ -1,4 +1,4 @@
-"""The language of the table of rules: what each field means is told at the top of `table/kubernetes.yaml`.
+"""The language of the table of rules: each field is explained at the top of `table/kubernetes.yaml`.
 
 Owns: the shape of a rule, checked by pydantic. Does not own: reading files (`groups.workloads.rules`), or
 what a rule leads to (`sizing`, `adopt`, and `webhook.decide`).
@@ -198,7 +198,7 @@ class Untouched(_Model):
     """A kind that is never labelled, and why."""
 
     because: Annotated[str, Field(min_length=1, max_length=300)]
-    #: Said to a user who names a group in one of its templates all the same.
+    #: The warning to a user who names a group in one of its templates.
     if_grouped: Sentence | None = None
 
 

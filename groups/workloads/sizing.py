@@ -49,12 +49,12 @@ def opted_in(obj: Mapping[str, Any], place: Place, scheduler_name: str) -> bool:
 def count_members(rule: Rule, obj: Mapping[str, Any], scheduler_name: str | None = None) -> int:
     """The size of the gang of `obj`: from 1 to the largest int32, whatever it contains.
 
-    Pods of other schedulers are none of it, as far as their templates can be seen: they would be
-    waited for in vain. Templates that have a group of their own are none of it either.
+    Pods of other schedulers do not count, as far as their templates can be seen, because we never place
+    them. Templates that have a group of their own do not count either.
     """
     parts = parts_of(rule, obj)
     if scheduler_name is not None:
-        # Where no template asks for us, the pods were told to by other means: then all of them count.
+        # Where no template asks for us, the pods got our scheduler by other means: then all of them count.
         parts = [part for part in parts if opted_in(obj, part.place, scheduler_name)] or parts
     return gang_size(rule, obj, [part for part in parts if not part.suffix])
 

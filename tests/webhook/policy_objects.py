@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from groups.contract import GROUP_LABEL, SIZE_LABEL, is_group_name
+from groups.contract import GROUP_LABEL, SIZE_FROM_ANNOTATION, SIZE_LABEL, is_group_name
 from groups.workloads.rules import Rule, builtin_rules
 from groups.workloads.shapes import EACH_ITEM, WILDCARDS, Path
 from tests.webhook.reviews import pod_spec
 
-PG, SZ = GROUP_LABEL, SIZE_LABEL
+PG, SZ, MARK = GROUP_LABEL, SIZE_LABEL, SIZE_FROM_ANNOTATION
 Object = dict[str, Any]
 
 #: Of each kind that has a policy: its API version and its collection.
@@ -49,9 +49,10 @@ def template_of(obj: Object) -> Object:
 
 
 def our_labels(obj: Object) -> dict[str, str]:
-    """The labels of ours that the pods will have; empty ones count as none."""
-    labels = (template_of(obj).get("metadata") or {}).get("labels") or {}
-    return {key: labels[key] for key in (PG, SZ) if labels.get(key)}
+    """The labels of ours that the pods will have, and the mark of a counted size; empty means none."""
+    metadata = template_of(obj).get("metadata") or {}
+    both = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    return {key: both[key] for key in (PG, SZ, MARK) if both.get(key)}
 
 
 def pod(metadata: Any, scheduler: str | None = "fluence") -> Object:
@@ -136,6 +137,8 @@ ALIKE: Final[dict[str, Object]] = {
     "pod-with-size": pod(named("p", **labels(size="4"))),
     "pod-with-both": pod(named("p", **labels("g", "4"))),
     "pod-with-empty-labels": pod(named("p", **labels("", ""))),
+    "pod-whose-name-could-be-a-workloads": pod(named(f"{NAMESPACE}-llama")),
+    "pod-whose-name-begins-with-the-word-of-pods": pod(named("pod.llama")),
     "pod-with-dots-in-its-name": pod(named("p.a-b.c")),
     "pod-with-generate-name-and-group": pod({"generateName": "p-", **labels("g")}),
     "pod-of-another-scheduler": pod(named("p"), scheduler="volcano"),
@@ -185,6 +188,10 @@ ALIKE: Final[dict[str, Object]] = {
     "job-of-a-cronjob": job(owner("CronJob", "batch/v1"), parallelism=2),
     "job-of-another-scheduler": job(scheduler="default-scheduler", parallelism=2),
     "job-of-no-scheduler": job(labels("A_b", "0"), scheduler=None, parallelism=2),
+    "job-with-a-dot-in-its-name": job(named("a.b"), parallelism=2),
+    "job-with-annotations": job(template={"annotations": {"note": "n"}}, parallelism=2),
+    "job-with-the-mark-and-no-size": job(template={"annotations": {MARK: "rule"}}, parallelism=2),
+    "job-with-the-mark-and-a-size": job(template={**labels(size="2"), "annotations": {MARK: "rule"}}),
     "job-with-the-longest-name": job(named("a" * (63 - len(f"fluence-group-{NAMESPACE}-")))),
     "cronjob-with-a-size": cron_job(labels(size="3")),
     "replicaset-of-a-deployment": replicated("ReplicaSet", owner("Deployment", "apps/v1"), replicas=2),
@@ -331,7 +338,16 @@ _written = st.fixed_dictionaries(
     },
 )
 _names = st.one_of(
-    st.sampled_from([{"name": "w"}, {"name": "w.x-1.y"}, {"name": LONG}, {"generateName": "w-"}]),
+    st.sampled_from(
+        [
+            {"name": "w"},
+            {"name": "w.x-1.y"},
+            {"name": "pod.w"},
+            {"name": f"{NAMESPACE}-w"},
+            {"name": LONG},
+            {"generateName": "w-"},
+        ]
+    ),
     st.from_regex("[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?", fullmatch=True).map(lambda name: {"name": name}),
 )
 _owners = st.sampled_from(

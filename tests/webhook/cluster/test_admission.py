@@ -52,7 +52,7 @@ async def test_every_kind_passes_its_labels_to_its_pods(
 ) -> None:
     """Cases C11 and C16: also the ReplicaSet of a Deployment costs no call of its own."""
     (made,) = await world.create(world.replicated(kind, "w", 3, **more))
-    group = f"fluence-group-{world.namespace}-w"
+    group = f"fluence-group-{world.namespace}-{kind.lower()}.w"
     assert labels_of(made) == (group, size)
     (first, *_) = await world.wait_for(lambda: world.pods(group), what="a labelled pod")
     assert labels_of({"kind": "Pod", **first}) == (group, size)

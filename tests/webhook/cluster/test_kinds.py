@@ -101,7 +101,7 @@ async def test_pods_of_an_unlabelled_custom_resource_are_counted_by_the_controll
     made = await kinds.api.post(path_of(job, kinds.namespace), job)
     await kinds.node("a", cpu="8")
     await kinds.create(*(pod_of(kinds, f"pt-{number}", made) for number in range(3)))
-    group = f"fluence-group-{kinds.namespace}-pytorch-simple"
+    group = f"fluence-group-{kinds.namespace}-pytorchjob.pytorch-simple"
 
     async def made_group() -> bool:
         found = await kinds.pod_group(group)
@@ -134,7 +134,7 @@ async def test_each_replica_of_a_leaderworkerset_is_bound_whole_or_not_at_all(ki
         }
         pods.append(pod)
     await kinds.create(*pods)
-    groups = [f"fluence-group-{kinds.namespace}-vllm-{replica}" for replica in (0, 1)]
+    groups = [f"fluence-group-{kinds.namespace}-lws.vllm.{replica}" for replica in (0, 1)]
 
     async def one_runs() -> bool:
         return sorted([await kinds.bound(group) for group in groups]) == [0, 2]

@@ -30,6 +30,7 @@ from tests.webhook.policy_objects import (
     CUSTOM,
     KINDS,
     LEFT,
+    MARK,
     MISTAKEN,
     NAMESPACE,
     PG,
@@ -99,7 +100,7 @@ async def _until_active(cluster: RunningCluster) -> None:
         while waiting or not await _is_denied(api, MISTAKEN["job-with-bad-group"]):
             for kind, obj in list(waiting.items()):
                 try:
-                    if len(our_labels(await dry_run(api, obj))) == 2:
+                    if {PG, SZ} <= set(our_labels(await dry_run(api, obj))):
                         del waiting[kind]
                 except ApiFailure as failure:
                     if failure.status != 403 or "serviceaccount" not in failure.message:
@@ -120,11 +121,14 @@ async def _is_denied(api: Api, obj: Object, namespace: str = NAMESPACE) -> bool:
 
 
 def bare(made: Object, posted: Object) -> Any:
-    """What was made of an object, without our labels and what is made up for each one."""
+    """What was made of an object, without our labels, their mark and what is made up for each one."""
     plain = copy.deepcopy(made)
     metadata = (template_of(plain).get("metadata") or {}) if plain["kind"] != "ConfigMap" else {}
     rest = {key: value for key, value in (metadata.pop("labels", None) or {}).items() if key not in (PG, SZ)}
     metadata.update({"labels": rest} if rest else {})
+    marks = metadata.get("annotations") or {}
+    if marks.pop(MARK, None) and not marks:
+        del metadata["annotations"]
     if not posted["metadata"].get("labels"):
         # The API server itself gives an object without labels those of its template.
         plain["metadata"].pop("labels", None)
@@ -221,9 +225,14 @@ async def test_a_labelled_object_is_not_labelled_again(api: Api, name: str) -> N
     once = our_labels(await dry_run(api, obj))
     again = copy.deepcopy(obj)
     metadata = template_of(again).get("metadata") or {}
-    template_of(again)["metadata"] = {**metadata, "labels": {**(metadata.get("labels") or {}), **once}}
+    marked = {key: value for key, value in once.items() if key == MARK}
+    template_of(again)["metadata"] = {
+        **metadata,
+        "labels": {**(metadata.get("labels") or {}), PG: once[PG], SZ: once[SZ]},
+        **({"annotations": marked} if marked else {}),
+    }
     if again["kind"] == "Job":
-        # Scaled by hand before it was applied again: the labels are the user's now.
+        # Scaled by hand before it was applied again: the labels stay as they are.
         again["spec"]["parallelism"] = 9
     assert our_labels(await dry_run(api, again)) == once
 
@@ -239,7 +248,7 @@ async def test_an_update_is_left_alone(api: Api) -> None:
     """Case C33: only what is created is labelled or judged."""
     made = await api.post(collection(job(), NAMESPACE), job({"name": "kept"}, parallelism=2, suspend=True))
     path = f"{collection(made, NAMESPACE)}/kept"
-    assert our_labels(made) == {PG: f"fluence-group-{NAMESPACE}-kept", SZ: "2"}
+    assert our_labels(made) == {PG: f"fluence-group-{NAMESPACE}-kept", SZ: "2", MARK: "rule"}
     changed = await api.patch(path, {"metadata": {"labels": {SZ: "x"}}, "spec": {"parallelism": 5}})
     assert our_labels(changed) == our_labels(made)
 

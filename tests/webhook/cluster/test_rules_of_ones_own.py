@@ -93,7 +93,7 @@ async def test_an_unknown_kind_is_labelled_without_touching_code(world: World) -
         return found if "metadata" in found["spec"]["leader"]["template"] else None
 
     found = await world.wait_for(made, what="the kind is served and the registration in force")
-    expected = {GROUP_LABEL: f"fluence-group-{world.namespace}-g", SIZE_LABEL: "4"}
+    expected = {GROUP_LABEL: f"fluence-group-{world.namespace}-gadget.g", SIZE_LABEL: "4"}
     templates = [found["spec"]["leader"]["template"], found["spec"]["crew"][0]["template"]]
     assert [one["metadata"]["labels"] for one in templates] == [expected, expected]
     with pytest.raises(ApiFailure, match="is not a group size"):

@@ -63,7 +63,9 @@ async def test_a_deployment_from_before_is_rolled_out_once(
     sets = await world.api.items(world.path("ReplicaSet"))
     assert len(sets) == 2
     assert all(GROUP_LABEL not in one["spec"]["template"]["metadata"]["labels"] for one in sets)
-    for pod in await world.pods(f"fluence-group-{world.namespace}-web"):
+    pods = await world.pods(f"fluence-group-{world.namespace}-deployment.web")
+    assert len(pods) == 2
+    for pod in pods:
         assert SIZE_LABEL not in pod["metadata"]["labels"]
     assert ("ReplicaSet", "unchanged") in asked(no_webhook, world.namespace)
 
