@@ -63,6 +63,8 @@ venv: $(INSTALLED) ## Only install everything into .venv.
 clean: ## Remove what was built in this folder (not ~/.cache/fluence).
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
+# --no-deps: the list is complete (`pip check` confirms it), and an older pip looks for the newest version of a
+# package that is required with an extra, although the list pins another.
 $(INSTALLED): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is missing or older than 3.11: install a newer one, or name it, as in" \
@@ -72,7 +74,8 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 	@echo "[1/3] a virtual environment in .venv"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	@echo "[2/3] packages into it, with checked hashes (about a minute)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
 	@echo "[3/3] this checkout itself"
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
