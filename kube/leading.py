@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 
+from kube import heap
 from kube.backoff import Backoff
 from kube.catchup import catch_up
 from kube.errors import LeaseLost
@@ -44,6 +45,8 @@ async def watch_and_lead(
     `make_term(term)` is called once for each term, when all reflectors are up to date. It creates the parts
     of the work, on the caches, and runs them until it is cancelled. It writes only through `term.kube`.
     """
+    # Modules and the like: they are never garbage.
+    heap.exempt_new()
     async with asyncio.TaskGroup() as tasks:
         watching = [
             tasks.create_task(one.run(), name=f"reflector {one.collection.path}") for one in reflectors
@@ -51,6 +54,7 @@ async def watch_and_lead(
         watching += [tasks.create_task(one) for one in beside]
         try:
             await all_synced(reflectors)
+            heap.exempt_all()
             await _lead_again_and_again(reflectors, lease, make_term)
         finally:
             for task in watching:

@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from groups.objects import Key
-from kube import metrics
+from kube import heap, metrics
 from kube.backoff import Backoff
 from kube.errors import ApiError, Forbidden, Gone, KubeError, error_of
 from kube.objects import ListPage, Resource, WatchEvent
@@ -191,6 +191,8 @@ class Reflector(Generic[R]):
                 self._put_listed(self._convert(item))
                 if number % _SLICE == _SLICE - 1:
                     await asyncio.sleep(0)
+            if not self.is_synced:
+                heap.exempt_new()
             cursor = page.metadata.continue_
             if not cursor:
                 break

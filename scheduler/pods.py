@@ -23,7 +23,7 @@ from scheduler_core.constraints import shape
 from scheduler_core.kinds import PodKind, pod_kind
 
 
-class CachedPod(msgspec.Struct, frozen=True):
+class CachedPod(msgspec.Struct, frozen=True, gc=False):
     """A pod of any scheduler. Its metadata have the group label, the mark of its run and its controller only.
 
     `kind` is None where the requests cannot be read; `unreadable` says why. `volumes` are those that may
