@@ -6,6 +6,7 @@ done about them, or any write. Truth stays in the API server: all of this is reb
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -220,7 +221,8 @@ class ClusterCache:
             )
             self.ledger.put_unreadable(uid, node, pod.metadata.key)
             return
-        gang = group_key_of(pod, self._scheduler_name) or ""
+        # Members share one text.
+        gang = sys.intern(group_key_of(pod, self._scheduler_name) or "")
         self.ledger.put(uid, Placed(pod.kind, node, gang, pod.priority, pod.started, State.SEEN))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:

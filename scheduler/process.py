@@ -29,6 +29,7 @@ from scheduler.pods import CachedPod, cached
 from scheduler.release import Releaser
 from scheduler.report import Reporter
 from scheduler.settings import SchedulerSettings
+from scheduler.slim import slim_group, slim_node
 
 #: Events about what was done are still written for so long when the process stops in an orderly way.
 _DRAIN_S: Final = 2.0
@@ -49,8 +50,8 @@ class SchedulerProcess:
             watchdog=watchdog,
         )
         pods: Reflector[CachedPod] = Reflector(kube, Collection("/api/v1/pods"), Pod, convert=cached)
-        nodes: Reflector[Node] = Reflector(kube, Collection("/api/v1/nodes"), Node)
-        groups: Reflector[PodGroup] = Reflector(kube, Collection(POD_GROUPS), PodGroup)
+        nodes: Reflector[Node] = Reflector(kube, Collection("/api/v1/nodes"), Node, convert=slim_node)
+        groups: Reflector[PodGroup] = Reflector(kube, Collection(POD_GROUPS), PodGroup, convert=slim_group)
         claims: Reflector[VolumeClaim] = Reflector(
             kube, Collection("/api/v1/persistentvolumeclaims"), VolumeClaim
         )
