@@ -43,7 +43,7 @@ class State(enum.Enum):
 class Refused:
     """What is remembered of a refusal: with it most gangs need no second match (`scheduler.refusals`).
 
-    `room_version` is that of the ledger at the refusal; `order` the gang's place in the queue. At most `room`
+    `room_version` is that of the ledger at the refusal; `order` the gang's place in the queue. At most `most`
     members fitted then, and `least` are needed. `kinds` are those of the members, each once; None where the
     most that fit is not known.
     """
@@ -51,7 +51,7 @@ class Refused:
     room_version: int
     order: Order
     least: int = 1
-    room: int = 0
+    most: int = 0
     signature: Hashable = None
     kinds: tuple[PodKind, ...] | None = None
 

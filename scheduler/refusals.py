@@ -1,13 +1,14 @@
 """Whether a refused gang can fit now, without a second match: pure.
 
 A pod that ends frees room on one node. For a gang of known shapes, that node holds a few members more, and if
-these are too few the gang is still refused: an upper bound of the members that fit, kept up to date.
+these are too few the gang is still refused: an upper bound of the members that fit, kept up to date. Room
+that others take meanwhile makes the bound too high, so before a match it is counted anew.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +21,7 @@ from scheduler_core.match import signature
 from scheduler_core.reasons import Refusal
 from scheduler_core.view import View
 
-#: Beyond so many nodes that have more room, a match is cheaper.
+#: Beyond so many nodes that have more room, it is cheaper to count all of them.
 _MOST_NODES: Final = 64
 
 
@@ -32,7 +33,7 @@ def remembered(gang: Gang, refusal: Refusal, view: View, room_version: int, orde
         room_version,
         order,
         least=min(max(gang.needed, 1), len(gang.members)),
-        room=refusal.room,
+        most=refusal.most,
         signature=signature(view, gang),
         kinds=tuple(by_shape.values()) if is_bounded and not view.terms else None,
     )
@@ -49,7 +50,9 @@ class Growth:
         self._room_version = room_version
         self._grown_since = functools.lru_cache(grown_since)
         self._room = Room.of(view)
-        self._slots: dict[tuple[int, str], int] = {}
+        #: Members that fit, by shape (shapes are interned while they are used) and node, and by shape alone.
+        self._by_node: dict[tuple[int, str], int] = {}
+        self._totals: dict[int, int] = {}
         self._refused: dict[Hashable, Refused] = {}
 
     def refuse(self, refused: Refused) -> None:
@@ -60,21 +63,40 @@ class Growth:
         """What to remember from now on, where the gang cannot fit; None where a match has to tell."""
         alike = self._refused.get(refused.signature)
         if alike is not None and not self._view.terms:
-            return replace(refused, room_version=self._room_version, room=alike.room, kinds=alike.kinds)
+            return replace(refused, room_version=self._room_version, most=alike.most, kinds=alike.kinds)
         if refused.kinds is None or self._view.terms:
             return None
+        most = refused.most + self._gained(refused, refused.kinds)
+        if most >= refused.least:
+            most = self._counted(refused.kinds)
+        return replace(refused, room_version=self._room_version, most=most) if most < refused.least else None
+
+    def _gained(self, refused: Refused, kinds: Iterable[PodKind]) -> int:
+        """How many members fit on the nodes that have more room."""
         grown = self._grown_since(refused.room_version)
         if len(grown) > _MOST_NODES:
-            return None
-        room = refused.room + sum(self._slots_on(kind, node) for kind in refused.kinds for node in grown)
-        return replace(refused, room_version=self._room_version, room=room) if room < refused.least else None
+            return refused.least
+        return sum(self._slots_on(kind, node) for kind in kinds for node in grown)
+
+    def _counted(self, kinds: Iterable[PodKind]) -> int:
+        """How many members of these kinds fit on all nodes, each kind for itself."""
+        return sum(self._slots(kind) for kind in kinds)
+
+    def _slots(self, kind: PodKind) -> int:
+        known = self._totals.get(id(kind.shape))
+        if known is None:
+            known = 0
+            if not kind.shape.unsupported:
+                known = int(self._room.slots(Part(1, kind, self._view.eligible(kind))).sum())
+            self._totals[id(kind.shape)] = known
+        return known
 
     def _slots_on(self, kind: PodKind, node: str) -> int:
-        known = self._slots.get((id(kind.shape), node))
+        known = self._by_node.get((id(kind.shape), node))
         if known is None:
             column = self._view.table.columns.get(node)
             known = 0
             if column is not None and not kind.shape.unsupported:
                 known = self._room.slots_on(Part(1, kind, self._view.eligible(kind)), column)
-            self._slots[id(kind.shape), node] = known
+            self._by_node[id(kind.shape), node] = known
         return known

@@ -59,6 +59,7 @@ def match(view: View, gang: Gang) -> Placement | Refusal:
         room=found.size,
         shapes=shapes + _unsupported(groups),
         proven=found.proven,
+        most=found.most,
     )
 
 
@@ -112,6 +113,7 @@ def _refusal(
     room: int = 0,
     shapes: tuple[ShapeReport, ...] = (),
     proven: bool = True,
+    most: int = 0,
 ) -> Refusal:
     return Refusal(
         key=gang.key,
@@ -123,6 +125,7 @@ def _refusal(
         shapes=shapes,
         counted=gang.counted,
         proven=proven,
+        most=most,
     )
 
 

@@ -58,7 +58,8 @@ class ShapeReport:
 class Refusal:
     """Why nothing of the gang is placed now. `room` is how many of its members would fit together.
 
-    `proven` is False if the search for a mixed gang ended at its step limit.
+    `proven` is False if the search for a mixed gang ended at its step limit. Otherwise no plan places more
+    than `most` members.
     """
 
     key: str
@@ -70,6 +71,7 @@ class Refusal:
     shapes: tuple[ShapeReport, ...] = ()
     counted: int = 0
     proven: bool = True
+    most: int = 0
 
     @property
     def message(self) -> str:

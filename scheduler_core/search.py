@@ -29,12 +29,18 @@ class Plan:
     """For each part, in order, the nodes that take its members."""
 
     fills: tuple[Fill, ...]
-    proven: bool = True  # all are placed, or no plan with more members exists
+    proven: bool = True  # all are placed, or no plan with as many members as are needed exists
+    ceiling: int | None = None  # no plan places more; None: as many as this one
 
     @property
     def size(self) -> int:
         """How many members are placed."""
         return sum(int(counts.sum()) for _, counts in self.fills)
+
+    @property
+    def most(self) -> int:
+        """How many members any plan places at most, if this is `proven`."""
+        return self.size if self.ceiling is None else self.ceiling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +87,7 @@ def plan(problem: Problem, least: int) -> Plan:
             return Plan(best.fills)
     assert best is not None
     if ceiling < least:
-        return Plan(best.fills)
+        return Plan(best.fills, ceiling=ceiling)
     shares = [problem.share(index) for index in range(len(problem.parts))]
     search = ExactSearch.over(problem.room, problem.parts, problem.alone, shares)
     if search is None:
@@ -94,7 +100,7 @@ def _improve(search: ExactSearch, best: Plan, least: int, ceiling: int) -> Plan:
     if best.size < least:
         found = search.fills(least)
         if found is None:
-            return Plan(best.fills, proven=not search.exhausted)
+            return Plan(best.fills, proven=not search.exhausted, ceiling=least - 1)
         best = Plan(found)
     target = ceiling
     while best.size < ceiling:
