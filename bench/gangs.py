@@ -84,26 +84,30 @@ def _pod(way: Way, row: Row, namespace: str, group: str, name: str) -> dict[str,
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-async def at_once(jobs: Iterator[Callable[[], Awaitable[object]]], width: int = _AT_ONCE) -> None:
+async def at_once(
+    jobs: Iterator[Callable[[], Awaitable[object]]], width: int = _AT_ONCE, deadline_s: float = _DEADLINE_S
+) -> None:
     """Run all jobs, `width` at a time, in their order."""
 
     async def worker() -> None:
         for job in jobs:
             await job()
 
-    async with asyncio.timeout(_DEADLINE_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(deadline_s), asyncio.TaskGroup() as group:
         for _ in range(width):
             group.create_task(worker())
 
 
-async def create_pods(kube: Kube, way: Way, row: Row, namespace: str) -> None:
+async def create_pods(
+    kube: Kube, way: Way, row: Row, namespace: str, deadline_s: float = _DEADLINE_S
+) -> None:
     """Create every pod of the row."""
     path = f"/api/v1/namespaces/{namespace}/pods"
 
     def job(group: str, name: str) -> Callable[[], Awaitable[object]]:
         return lambda: kube.post(path, _pod(way, row, namespace, group, name))
 
-    await at_once(job(group, name) for group, name in row.members())
+    await at_once((job(group, name) for group, name in row.members()), deadline_s=deadline_s)
 
 
 async def bind_directly(kube: Kube, row: Row, namespace: str, nodes: list[str]) -> None:
@@ -174,14 +178,19 @@ class Stopwatch:
                 return
 
     async def _events(self, path: str, kind: type[Any]) -> Any:
+        """Every object as it changes. The API server may end a watch, which then resumes where it was."""
         listed = msgspec.json.decode(await self._kube.get(path, {"limit": "1"}))
-        params = {"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"]}
+        version = listed["metadata"]["resourceVersion"]
         decoder = msgspec.json.Decoder(WatchEvent)
         objects = msgspec.json.Decoder(kind)
-        async with self._kube.lines(path, params, silence_s=_SILENCE_S) as lines:
-            self._watching.set()
-            async for line in lines:
-                yield objects.decode(decoder.decode(line).object)
+        while True:
+            params = {"watch": "1", "resourceVersion": version}
+            async with self._kube.lines(path, params, silence_s=_SILENCE_S) as lines:
+                self._watching.set()
+                async for line in lines:
+                    found = objects.decode(decoder.decode(line).object)
+                    version = found.metadata.resource_version
+                    yield found
 
     async def ready(self) -> None:
         """Wait until the watch is up."""

@@ -69,8 +69,8 @@ def _measure(nodes: int, size: int, runs: int) -> dict[str, Any]:
     placement = match(view, wanted)
     assert isinstance(placement, Placement), placement
     assert isinstance(match(view, hopeless), Refusal)
-    ms = _median_ms(lambda: match(view, wanted), runs)
-    floor_ms = _median_ms(lambda: _floor(view, wanted), runs)
+    ms = median_ms(lambda: match(view, wanted), runs)
+    floor_ms = median_ms(lambda: _floor(view, wanted), runs)
 
     def book() -> None:
         ledger.assume(placement)
@@ -83,8 +83,8 @@ def _measure(nodes: int, size: int, runs: int) -> dict[str, Any]:
         "ms": ms,
         "floor_ms": floor_ms,
         "ratio": round(ms / floor_ms, 2),
-        "refusal_ms": _median_ms(lambda: match(view, hopeless), runs),
-        "booking_ms": _median_ms(book, max(3, runs // 4)),
+        "refusal_ms": median_ms(lambda: match(view, hopeless), runs),
+        "booking_ms": median_ms(book, max(3, runs // 4)),
     }
 
 
@@ -98,7 +98,8 @@ def _floor(view: View, wanted: Gang) -> dict[str, str]:
     return dict(zip([member.uid for member in wanted.members], names, strict=True))
 
 
-def _median_ms(call: Callable[[], object], runs: int) -> float:
+def median_ms(call: Callable[[], object], runs: int) -> float:
+    """Milliseconds of a call: the median of several."""
     times = []
     for _ in range(runs):
         begin = time.perf_counter()

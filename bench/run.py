@@ -1,20 +1,26 @@
-"""One benchmark run: a cluster of its own, every way one after another, a table, and build/bench.json."""
+"""One benchmark run: the parts one after another, a table of each, and build/bench.json.
+
+The parts `gangs`, `reports` and `admission` start a cluster of their own; the others need none.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import enum
 import json
+import logging
 import os
 import statistics
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import psutil
+import structlog
 import typer
 from rich.console import Console
 
-from bench import admission, gangs, matcher
+from bench import admission, events, gangs, matcher, reports, startup, waiting
 from bench.tables import show
 from devcluster import cluster as clusters
 from devcluster.progress import to_stderr
@@ -32,7 +38,11 @@ class Part(enum.StrEnum):
     """The parts of the benchmark, each of which can be measured alone."""
 
     MATCHER = "matcher"
+    WAITING = "waiting"
+    EVENTS = "events"
+    STARTUP = "startup"
     GANGS = "gangs"
+    REPORTS = "reports"
     ADMISSION = "admission"
 
 
@@ -47,27 +57,48 @@ def _run(
     output: Annotated[Path, typer.Option(help="The file for the figures, as JSON.")] = OUTPUT,
     only: Annotated[list[Part] | None, typer.Option(help="Measure only this part; can be repeated.")] = None,
 ) -> None:
-    """Pods bound per second beside the API server alone and native gangs; matcher, memory, admission."""
+    """Measure Fluence; `--only` chooses parts, of which matcher, waiting, events and startup need no cluster.
+
+    \b
+    matcher    the matcher alone, beside its floor
+    waiting    prepare a large gang; a pod's end while 1,000 gangs wait
+    events     what an event costs in caches of 10,000 and 100,000 pods
+    startup    memory and blocked event loop when 100,000 pods are listed
+    gangs      pods bound per second, beside the API server alone and native gangs
+    reports    how soon a gang is told that it waits, while others are bound
+    admission  what the webhook costs
+    """
+    # The log would take longer than what is measured.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     parts = set(only or Part)
-    found: dict[str, Any] = {"gangs": [], "matcher": [], "memory": [], "admission": {}}
-    if Part.MATCHER in parts:
-        found["matcher"] = _matcher()
+    found: dict[str, Any] = {}
+    for part, measure in _WITHOUT_CLUSTER.items():
+        if part in parts:
+            console.print(f"measuring: {part}")
+            found[part] = measure(rounds)
     if Part.GANGS in parts:
-        found |= _cluster_part(nodes, rounds)
+        found |= _on_a_cluster(nodes, lambda cluster: _gangs(cluster, rounds))
+    if Part.REPORTS in parts:
+        found[Part.REPORTS] = _on_a_cluster(nodes, _reports)
     if Part.ADMISSION in parts:
-        found["admission"] = admission.measure(rounds, to_stderr)
+        found[Part.ADMISSION] = admission.measure(rounds, to_stderr)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(found, indent=2) + "\n")
     show(found)
     console.print(f"figures: {output}")
 
 
-def _matcher() -> list[dict[str, Any]]:
-    console.print("measuring the matcher alone")
-    return matcher.measure()
+_WITHOUT_CLUSTER: Final[Mapping[Part, Callable[[int], Any]]] = {
+    Part.MATCHER: lambda _: matcher.measure(),
+    Part.WAITING: lambda _: waiting.measure(),
+    Part.EVENTS: lambda _: events.measure(),
+    Part.STARTUP: lambda rounds: startup.measure(rounds, to_stderr),
+}
 
 
-def _cluster_part(nodes: int, rounds: int) -> dict[str, Any]:
+def _on_a_cluster(
+    nodes: int, measure: Callable[[clusters.RunningCluster], Coroutine[Any, Any, dict[str, Any]]]
+) -> dict[str, Any]:
     spec = ClusterSpec(
         name=f"bench-{os.getpid()}",
         nodes=nodes,
@@ -80,10 +111,15 @@ def _cluster_part(nodes: int, rounds: int) -> dict[str, Any]:
     with clusters.start(spec, to_stderr) as cluster:
         # The fake kubelet would write more for every bound pod than the binding itself.
         cluster.process("kwok").stop()
-        return asyncio.run(_measure_all(cluster, rounds))
+        return asyncio.run(measure(cluster))
 
 
-async def _measure_all(cluster: clusters.RunningCluster, rounds: int) -> dict[str, Any]:
+async def _reports(cluster: clusters.RunningCluster) -> dict[str, Any]:
+    async with await Kube.connect(cluster.kubeconfig, user_agent="fluence-bench") as kube:
+        return await reports.measure(kube, _switches(cluster), to_stderr)
+
+
+async def _gangs(cluster: clusters.RunningCluster, rounds: int) -> dict[str, Any]:
     async with await Kube.connect(cluster.kubeconfig, user_agent="fluence-bench") as kube:
         listed = json.loads(await kube.get("/api/v1/nodes"))
         names = [node["metadata"]["name"] for node in listed["items"]]

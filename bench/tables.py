@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -12,17 +12,61 @@ from rich.table import Table
 def show(found: dict[str, Any]) -> None:
     """Print a table of each part that was measured."""
     out = Console()
-    if found["gangs"]:
-        out.print(_gang_table(found["gangs"]))
-    if found["matcher"]:
-        out.print(_matcher_table(found["matcher"]))
-    if found["memory"]:
-        table = Table("process", "resident MB", title="Memory, 1,000 nodes and 5,000 pods")
-        for row in found["memory"]:
-            table.add_row(row["process"], f"{row['mb']:.0f}")
-        out.print(table)
-    if found["admission"]:
-        out.print(_admission_table(found["admission"]))
+    for part, table in _TABLES.items():
+        if found.get(part):
+            out.print(table(found[part]))
+
+
+def _memory_table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table("process", "resident MB", title="Memory, 1,000 nodes and 5,000 pods")
+    for row in rows:
+        table.add_row(row["process"], f"{row['mb']:.0f}")
+    return table
+
+
+def _waiting_table(found: dict[str, Any]) -> Table:
+    table = Table("waiting gangs", "median", "worst", title="Decisions of the scheduler alone")
+    table.add_row("prepare a gang of 1,000 for the match", f"{found['prepare_ms']:.2f} ms", "")
+    for row in found["ends"]:
+        shapes = "one shape" if row["shapes"] == 1 else f"{row['shapes']} shapes"
+        table.add_row(
+            f"a pod's end, {row['parked']} parked gangs, {shapes}",
+            f"{row['decided_ms']:.0f} ms",
+            f"{row['worst_ms']:.0f} ms",
+        )
+        table.add_row(
+            "  a new gang at that moment",
+            f"{row['newcomer_ms']:.0f} ms",
+            f"{row['newcomer_worst_ms']:.0f} ms",
+        )
+    return table
+
+
+def _event_table(found: dict[str, Any]) -> Table:
+    table = Table("event", "10,000 pods", "100,000 pods", "ratio", title="What an event costs the caches")
+    for row in found["events"]:
+        costs = (f"{row['small_us']:.0f} us", f"{row['large_us']:.0f} us")
+        table.add_row(row["event"], *costs, f"{row['ratio']:.2f}")
+    none, many = found["terms"]
+    name = f"match among 0 and {many['terms']} anti-affinity terms"
+    table.add_row(name, f"{none['ms']:.2f} ms", f"{many['ms']:.2f} ms", f"{many['ms'] / none['ms']:.2f}")
+    return table
+
+
+def _startup_table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table("process", "resident MB", "longest block", "all listed", title="Start with 100,000 pods")
+    for row in rows:
+        block, listed = f"{row['block_ms']:.0f} ms", f"{row['listed_s']:.1f} s"
+        table.add_row(row["process"], f"{row['mb']:.0f}", block, listed)
+    return table
+
+
+def _report_table(found: dict[str, Any]) -> Table:
+    title = f"Reports while {found['pods_per_s']} pods/s are bound for {found['seconds']:.0f} s"
+    table = Table("told that it waits", "median", "worst", title=title)
+    for name in ("group", "pod"):
+        table.add_row(name, f"{found[f'{name}_median_s']:.2f} s", f"{found[f'{name}_worst_s']:.2f} s")
+    return table
 
 
 def _matcher_table(rows: Sequence[dict[str, Any]]) -> Table:
@@ -84,3 +128,15 @@ def _gang_table(rows: Sequence[dict[str, Any]]) -> Table:
             f"{row['first_bound_s']['fluence']:.2f} s",
         )
     return table
+
+
+_TABLES: Final[Mapping[str, Callable[[Any], Table]]] = {
+    "gangs": _gang_table,
+    "matcher": _matcher_table,
+    "waiting": _waiting_table,
+    "events": _event_table,
+    "startup": _startup_table,
+    "memory": _memory_table,
+    "reports": _report_table,
+    "admission": _admission_table,
+}
