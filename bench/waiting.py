@@ -27,6 +27,13 @@ _ENDS: Final = 24
 #: The loop rests for up to a second after the first look at the gangs, and 0.1 s lie between two ends.
 _REST_S: Final = 1.5
 _PAUSE_S: Final = 0.1
+_AWAY: Final = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "database"}}}
+        ]
+    }
+}
 _PREPARED: Final = 1_000
 _RUNS: Final = 21
 
@@ -82,7 +89,7 @@ async def _ends(shapes: int) -> dict[str, Any]:
         for number in range(_ENDS):
             newcomer = _newcomer(_RUNNING // wire.GANG + PARKED + number)
             begin = time.perf_counter()
-            world.feed.send(PODS, _ended(number * wire.GANG))
+            world.feed.send(PODS, _ended(number * wire.GANG + 1))
             for path, line in newcomer:
                 world.feed.send(path, line)
             gang = _RUNNING // wire.GANG + PARKED + number
@@ -108,7 +115,9 @@ def _nodes() -> Iterator[dict[str, Any]]:
 
 def _pods(shapes: int) -> Iterator[dict[str, Any]]:
     for number in range(_RUNNING):
-        yield wire.pod(number, node=wire.node_name(number // wire.GANG))
+        # As in most clusters, some pod somewhere keeps others away.
+        more: dict[str, Any] = {"affinity": _AWAY} if number == 0 else {}
+        yield wire.pod(number, node=wire.node_name(number // wire.GANG), **more)
     for number in range(_RUNNING, _RUNNING + PARKED * wire.GANG):
         milli = 1000 - number // wire.GANG % shapes % 500
         memory = f"{2048 + number // wire.GANG % shapes}Mi"

@@ -2,7 +2,8 @@
 
 A pod that ends frees room on one node. For a gang of known shapes, that node holds a few members more, and if
 these are too few the gang is still refused: an upper bound of the members that fit, kept up to date. Room
-that others take meanwhile makes the bound too high, so before a match it is counted anew.
+that others take meanwhile makes the bound too high, so before a match it is counted anew. The bound reads
+resources and eligible nodes only. Every other limit can only lower it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from groups.contract import Why
 from scheduler.queue import Order, Refused
 from scheduler_core.gang import Gang
 from scheduler_core.kinds import PodKind
-from scheduler_core.limits import Part, Room
+from scheduler_core.limits import Part, Resources
 from scheduler_core.match import signature
 from scheduler_core.reasons import Refusal
 from scheduler_core.view import View
@@ -35,7 +36,7 @@ def remembered(gang: Gang, refusal: Refusal, view: View, room_version: int, orde
         least=min(max(gang.needed, 1), len(gang.members)),
         most=refusal.most,
         signature=signature(view, gang),
-        kinds=tuple(by_shape.values()) if is_bounded and not view.terms else None,
+        kinds=tuple(by_shape.values()) if is_bounded else None,
     )
 
 
@@ -49,7 +50,7 @@ class Growth:
         self._view = view
         self._room_version = room_version
         self._grown_since = functools.lru_cache(grown_since)
-        self._room = Room.of(view)
+        self._resources = Resources(view)
         #: Members that fit, by shape (shapes are interned while they are used) and node, and by shape alone.
         self._by_node: dict[tuple[int, str], int] = {}
         self._totals: dict[int, int] = {}
@@ -62,9 +63,9 @@ class Growth:
     def still_refused(self, refused: Refused) -> Refused | None:
         """What to remember from now on, where the gang cannot fit; None where a match has to tell."""
         alike = self._refused.get(refused.signature)
-        if alike is not None and not self._view.terms:
+        if alike is not None and not self._view.terms:  # with terms its signature may not be true any more
             return replace(refused, room_version=self._room_version, most=alike.most, kinds=alike.kinds)
-        if refused.kinds is None or self._view.terms:
+        if refused.kinds is None:
             return None
         most = refused.most + self._gained(refused, refused.kinds)
         if most >= refused.least:
@@ -87,7 +88,8 @@ class Growth:
         if known is None:
             known = 0
             if not kind.shape.unsupported:
-                known = int(self._room.slots(Part(1, kind, self._view.eligible(kind))).sum())
+                part = Part(1, kind, self._view.eligible(kind))
+                known = int(self._resources.slots(part)[part.eligible.mask].sum())
             self._totals[id(kind.shape)] = known
         return known
 
@@ -97,6 +99,7 @@ class Growth:
             column = self._view.table.columns.get(node)
             known = 0
             if column is not None and not kind.shape.unsupported:
-                known = self._room.slots_on(Part(1, kind, self._view.eligible(kind)), column)
+                part = Part(1, kind, self._view.eligible(kind))
+                known = self._resources.slots_on(part, column) if part.eligible.mask[column] else 0
             self._by_node[id(kind.shape), node] = known
         return known

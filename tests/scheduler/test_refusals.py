@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from scheduler.queue import Refused
 from scheduler.refusals import Growth, remembered
-from scheduler_core.constraints import Shape
+from scheduler_core.constraints import Repulsion, Shape
 from scheduler_core.gang import Gang, Member
 from scheduler_core.kinds import pod_kind
 from scheduler_core.ledger import Ledger
@@ -21,7 +21,7 @@ ORDER = (0, True, "", "g")
 def full(nodes: int) -> Ledger:
     ledger = Ledger(nodes)
     for number in range(nodes):
-        ledger.upsert_node(Node(f"n{number}", {"cpu": 1000, "pods": 10}))
+        ledger.upsert_node(Node(f"n{number}", {"cpu": 1000, "pods": 10}, labels={"host": f"n{number}"}))
         put(ledger, number)
     return ledger
 
@@ -29,6 +29,12 @@ def full(nodes: int) -> Ledger:
 def put(ledger: Ledger, number: int, cpu: int = 1000) -> None:
     kind = pod_kind("ns", None, Shape((("cpu", cpu), ("pods", 1))))
     ledger.put(f"p{number}", Placed(kind, f"n{number}"))
+
+
+def put_guard(ledger: Ledger) -> None:
+    """A pod on the first node that keeps all pods of its namespace away from there."""
+    term = Repulsion("host", frozenset({"ns"}), ())
+    ledger.put("guard", Placed(pod_kind("ns", None, Shape((("pods", 1),)), (term,)), "n0"))
 
 
 def gang(*cpus: int) -> Gang:
@@ -81,6 +87,27 @@ def test_enough_new_room_needs_a_match() -> None:
 def test_room_that_others_took_again_needs_no_match() -> None:
     ledger = full(8)
     assert end_and_refill(ledger, refuse(ledger, gang(1000, 1000)), range(8)) is not None
+
+
+def test_anti_affinity_of_other_pods_does_not_make_each_end_a_match() -> None:
+    ledger = full(4)
+    put_guard(ledger)
+    refused = refuse(ledger, gang(1000, 1000))
+    ledger.remove("p0")
+    assert growth(ledger).still_refused(refused) is not None
+
+
+def test_anti_affinity_that_ends_can_make_room_for_a_gang() -> None:
+    ledger = full(4)
+    for number in range(2):
+        ledger.remove(f"p{number}")
+    put_guard(ledger)
+    wanted = gang(1000, 1000)
+    refused = refuse(ledger, wanted)
+    assert growth(ledger).still_refused(refused) is not None
+    ledger.remove("guard")
+    assert growth(ledger).still_refused(refused) is None
+    assert not isinstance(match(ledger.view(), wanted), Refusal)
 
 
 def test_a_mixed_gang_that_may_fit_is_matched() -> None:
