@@ -226,6 +226,7 @@ class SchedulingLoop:
             if refused is not None and self._stays_parked(key, refused, current):
                 continue
             fruitless_s += self._look_safely_at(key, current)
+            current.growth.see(ledger.view())
             if current.is_over:
                 break
         return fruitless_s

@@ -56,6 +56,13 @@ class Growth:
         self._totals: dict[int, int] = {}
         self._refused: dict[Hashable, Refused] = {}
 
+    def see(self, view: View) -> None:
+        """A later view of the same room, after a gang was placed; nothing happens if it is the same view."""
+        if view is not self._view:
+            self._view, self._resources = view, Resources(view)
+            self._by_node.clear()
+            self._totals.clear()
+
     def refuse(self, refused: Refused) -> None:
         """A gang of this signature does not fit, and no room has been gained since."""
         self._refused[refused.signature] = refused

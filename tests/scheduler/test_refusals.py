@@ -110,6 +110,17 @@ def test_anti_affinity_that_ends_can_make_room_for_a_gang() -> None:
     assert not isinstance(match(ledger.view(), wanted), Refusal)
 
 
+def test_room_that_a_gang_has_just_taken_makes_no_match_for_the_next() -> None:
+    ledger = full(4)
+    refused = refuse(ledger, gang(1000, 1000))
+    ledger.remove("p0")
+    ledger.remove("p1")
+    current = growth(ledger)
+    put(ledger, 0)
+    current.see(ledger.view())
+    assert current.still_refused(refused) is not None
+
+
 def test_a_mixed_gang_that_may_fit_is_matched() -> None:
     ledger = full(4)
     wanted = gang(1000, 500, 500)
