@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from controller.owners import Owner
@@ -44,6 +44,15 @@ class GroupState:
     owners: Mapping[str, Owner] = field(default_factory=dict)
     joined: dt.datetime | None = None
     had_members: bool = False
+
+    def with_group(self, group: PodGroup) -> GroupState:
+        """The same state with this PodGroup, which was just written, and with its owners as far as known."""
+        known = {one.owner.uid: one.owner for one in self.labelled if one.owner is not None} | dict(
+            self.owners
+        )
+        named = {one.uid for one in group.metadata.owner_references or ()}
+        owners = {uid: owner for uid, owner in known.items() if uid in named}
+        return replace(self, group=group, owners=owners)
 
     @property
     def name(self) -> str:

@@ -34,14 +34,28 @@ class WirePod(_Struct, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class TemplateMeta(_Struct, frozen=True):
+    """Labels and annotations of the pods that a workload makes."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class PodTemplate(_Struct, frozen=True):
+    """What a workload makes its pods from."""
+
+    metadata: TemplateMeta = TemplateMeta()
+
+
 class WorkloadSpec(_Struct, frozen=True):
-    """The counted fields of all built-in kinds together; a kind has those that its API has."""
+    """The counted fields of all built-in kinds together, and the template; a kind has those of its API."""
 
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool | None = None
     pod_management_policy: str | None = None
+    template: PodTemplate | None = None
 
 
 class WorkloadStatus(_Struct, frozen=True):

@@ -18,7 +18,7 @@ from groups.errors import ContractError
 from groups.objects import ObjectMeta, OwnerReference
 from groups.workloads.rules import Rule
 from groups.workloads.shapes import lookup
-from groups.workloads.sizing import count_members, members_by_group
+from groups.workloads.sizing import count_members, has_counted_size, members_by_group
 
 
 class OwnerState(enum.StrEnum):
@@ -123,10 +123,10 @@ def read_workload(
     The templates of a custom kind say whose pods it makes: those of `scheduler_name` count.
     """
     meta = wire.metadata
-    size_label = meta.label(SIZE_LABEL)
+    raw = msgspec.to_builtins(wire)
+    size_label = "" if has_counted_size(rule, raw) else meta.label(SIZE_LABEL)
     is_custom = isinstance(wire, CustomWorkload)
     stated = _stated_size(size_label)
-    raw = msgspec.to_builtins(wire)
     controller = meta.controller
     return Workload(
         ObjectMeta(

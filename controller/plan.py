@@ -84,7 +84,7 @@ def _writes(state: GroupState, now: dt.datetime) -> Plan:
             return Plan()
         status = status_changes(state, group, minimum, end_of(state, minimum), now)
         return Plan(status=status, marks=unmarked(state, group))
-    if is_over(state, minimum):
+    if is_over(state, group):
         return Plan(delete=DeleteReason.WORK_IS_OVER)
     if is_replaced(state, group):
         return Plan(delete=DeleteReason.OWNER_REPLACED)
@@ -102,14 +102,17 @@ def is_ours(group: PodGroup) -> bool:
     return group.metadata.annotation(CREATED_BY_ANNOTATION) == CREATED_BY_CONTROLLER
 
 
-def is_over(state: GroupState, minimum: int) -> bool:
-    """Whether a group of ours is deleted (rule A6)."""
+def is_over(state: GroupState, group: PodGroup) -> bool:
+    """Whether a group of ours is deleted (rule A6). While an owner was not looked up, it is not."""
+    workloads = {one.uid for one in group.metadata.owner_references or () if not is_pod(one)}
+    if not workloads <= state.owners.keys():
+        return False
     if not state.members:
         return not any(owner.state is OwnerState.ACTIVE for owner in state.all_owners)
     counts = count(state.members)
     if counts.live:
         return False
-    return _owners_succeeded(state) or (counts.done >= minimum and _has_ended(state))
+    return _owners_succeeded(state) or (counts.done >= group.spec.min_member and _has_ended(state))
 
 
 def end_of(state: GroupState, minimum: int) -> Phase | None:

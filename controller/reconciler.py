@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -116,7 +115,7 @@ class Reconciler:
                 # The marks change the pods, whose events bring the group back.
                 await self._mark(todo.marks, state.run_uid)
                 return
-            state = replace(state, group=await self._write(state.key, todo, state.group))
+            state = state.with_group(await self._write(state.key, todo, state.group))
         self.touch_group(key, 1.0)
 
     async def _mark(self, pods: tuple[Pod, ...], run_uid: str) -> None:

@@ -26,6 +26,7 @@ from groups.contract import (
     parse_group_size,
 )
 from groups.errors import FluenceError
+from groups.workloads.grouping import MOST_ANNOTATED
 from groups.workloads.rules import Rule, Rules, builtin_rules, read_rules
 from groups.workloads.shapes import WILDCARDS
 from webhook import policy_expressions as cel
@@ -145,6 +146,13 @@ def _variables(rule: Rule, rules: Rules) -> dict[str, str]:
     steps["isOurs"] = '(variables.sizeObject != "" ? variables.onObject : variables.onTemplate)[1] != ""'
     steps["isCounted"] = 'variables.wish == "" || !(variables.isOurs || variables.isGang)'
     steps["size"] = f"variables.isCounted ? string({cel.members(rule)}) : variables.wish"
+    annotations = f"{template}.metadata.annotations"
+    counted = 'variables.onTemplate[1] == "" && variables.isCounted'
+    steps["hasAnnotations"] = f"{_has(f'{template}.metadata')} && {_has(annotations)}"
+    steps["isMarked"] = (
+        f"{counted} && (!variables.hasAnnotations || "
+        f"{annotations}.map(key, key.size() + {annotations}[key].size()).sum() <= {MOST_ANNOTATED})"
+    )
     return steps
 
 
@@ -158,9 +166,8 @@ def _patch(rule: Rule) -> str:
     path = rule.templates[0].path
     template = ".".join(("object", *path))
     pointer = "".join(f"/{step}" for step in (*path, "metadata"))
-    metadata, labels = f"{template}.metadata", f"{template}.metadata.labels"
-    has_metadata = f"has({metadata}) && {metadata} != null"
-    has_labels = f"{has_metadata} && has({labels}) && {labels} != null"
+    has_metadata = _has(f"{template}.metadata")
+    has_labels = f"{has_metadata} && {_has(f'{template}.metadata.labels')}"
     add = [
         f'({has_metadata} ? [] : [JSONPatch{{op: "add", path: "{pointer}", value: {{}}}}])',
         f'({has_labels} ? [] : [JSONPatch{{op: "add", path: "{pointer}/labels", value: {{}}}}])',
@@ -171,20 +178,22 @@ def _patch(rule: Rule) -> str:
         add.append(f'(variables.onTemplate[{index}] != "" ? [] : [{operation}])')
     if path:
         # The size was counted: the controller may follow the object's present count (A7).
-        annotations = f"{template}.metadata.annotations"
-        has_annotations = f"{has_metadata} && has({annotations}) && {annotations} != null"
-        counted = 'variables.onTemplate[1] != "" || !variables.isCounted'
         parent = f'JSONPatch{{op: "add", path: "{pointer}/annotations", value: {{}}}}'
         where = f'"{pointer}/annotations/" + jsonpatch.escapeKey("{SIZE_FROM_ANNOTATION}")'
         operation = f'JSONPatch{{op: "add", path: {where}, value: "{SIZE_FROM_RULE}"}}'
-        add.append(f"({counted} || ({has_annotations}) ? [] : [{parent}])")
-        add.append(f"({counted} ? [] : [{operation}])")
+        add.append(f"(!variables.isMarked || variables.hasAnnotations ? [] : [{parent}])")
+        add.append(f"(variables.isMarked ? [{operation}] : [])")
     # What is wrong stays as it is, for the validating policy to see and to deny.
     sound = "variables.mistakes.size() == 0"
     legal = f"{sound}\n&& {cel.is_group('variables.group')}\n&& {cel.is_size('variables.size')}"
     # No hash can be made in CEL: where the name would need one (A1), the controller names the group.
     operations = "\n  + ".join(add)
     return f"{legal}\n? {operations}\n: []"
+
+
+def _has(field: str) -> str:
+    """A field may be missing, and in a custom resource also null."""
+    return f"has({field}) && {field} != null"
 
 
 def _validating(rules: Rules, scheduler_name: str, release_namespace: str) -> dict[str, Any]:

@@ -26,6 +26,11 @@ COUNTED: Final = "counted by the rule"
 BY_OWNER: Final = "the default name of the object that controls it"
 UNCOUNTED: Final = "left to the controller, which counts the object that controls it"
 
+#: Kubernetes takes 256 KiB of annotations, and a character has up to four bytes. A template whose annotations
+#: have more characters than this gets no mark, which could be what makes the object too large. Its size then
+#: stays as it was at the creation.
+MOST_ANNOTATED: Final = 60_000
+
 
 @dataclass(frozen=True)
 class Grouped:
@@ -148,7 +153,7 @@ def _grouped(
         overruled.append((GROUP_LABEL, group, on_object.group))
     if stated.size_key != SIZE_LABEL and size:
         labels[SIZE_LABEL] = size
-        if size_from == COUNTED and one.part.template.path:
+        if size_from == COUNTED and one.part.template.path and one.annotated <= MOST_ANNOTATED:
             # The controller may follow the object's present count (A7). A bare pod has no such object.
             annotations[SIZE_FROM_ANNOTATION] = SIZE_FROM_RULE
     elif stated.size_key == SIZE_LABEL and stated.size != size:

@@ -27,10 +27,14 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True)
 class ReadPart:
-    """A pod template that asks for us, and what the user wrote on it."""
+    """A pod template that asks for us, and what the user wrote on it.
+
+    `annotated` is the number of characters in the keys and values of its annotations.
+    """
 
     part: Part
     stated: Stated = NOTHING
+    annotated: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def read(
             return _untouched(found, f'"{show_path((*part.place, "metadata"))}" holds no metadata')
     try:
         stated = stated_at(obj, (), rules.older)
-        read_parts = tuple(ReadPart(part, stated_at(obj, part.place, rules.older)) for part in parts)
+        read_parts = tuple(_read_part(obj, part, rules.older) for part in parts)
     except ContractError as error:
         return replace(found, mistake=str(error))
     because = rule.untouched.because if rule.untouched is not None else ""
@@ -120,6 +124,12 @@ def stated_in(
         size_key = other.size_key if other.size_key != SIZE_LABEL else f"annotation {SIZE_LABEL}"
         return Stated(other.group, size or other.size, other.group_key, SIZE_LABEL if size else size_key)
     return Stated("", size, "", SIZE_LABEL if size else "")
+
+
+def _read_part(obj: Mapping[str, Any], part: Part, older: Sequence[OlderLabel]) -> ReadPart:
+    annotations = mapping(lookup(obj, (*part.place, "metadata", "annotations")))
+    annotated = sum(len(key) + len(text(value)) for key, value in annotations.items())
+    return ReadPart(part, stated_at(obj, part.place, older), annotated)
 
 
 def _untouched(found: Workload, why: str) -> Workload:

@@ -186,10 +186,8 @@ def carried_out(todo: Plan, current: GroupState) -> GroupState:
         for one in current.labelled
     )
     group = apply(todo, current.group)
-    named = {ref.uid for ref in group.metadata.owner_references or ()} if group is not None else set()
-    owners = {one.owner.uid: one.owner for one in labelled if one.owner is not None}
-    known = {uid: owner for uid, owner in {**owners, **current.owners}.items() if uid in named}
-    return replace(current, group=group, labelled=labelled, owners=known)
+    marked = replace(current, labelled=labelled)
+    return marked.with_group(group) if group is not None else replace(marked, group=None, owners={})
 
 
 def _marked(one: Pod, run_uid: str) -> Pod:

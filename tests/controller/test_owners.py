@@ -9,7 +9,7 @@ import pytest
 
 from controller.objects import BuiltInWorkload
 from controller.owners import Owner, OwnerState, owner_of, read_workload
-from groups.contract import GROUP_LABEL, SIZE_LABEL
+from groups.contract import GROUP_LABEL, SIZE_FROM_ANNOTATION, SIZE_LABEL
 from groups.workloads.rules import builtin_rules
 from tests.controller.builders import reference
 
@@ -89,6 +89,26 @@ def test_labels_on_the_owner_itself_are_the_users_word() -> None:
     """Rule A3: label on the object first."""
     found = owner("Job", {"parallelism": 3}, labels={GROUP_LABEL: "mine", SIZE_LABEL: "2"})
     assert (found.group_label, found.members) == ("mine", 2)
+
+
+@pytest.mark.parametrize(
+    ("on_object", "on_template", "mark", "count"),
+    [
+        pytest.param("3", "3", "rule", 2, id="copied from the template"),
+        pytest.param("3", "3", None, 3, id="copied from a template on which the user wrote it"),
+        pytest.param("4", "3", "rule", 4, id="another size than the counted one"),
+    ],
+)
+def test_a_counted_size_that_was_copied_to_the_owner_is_not_the_users(
+    on_object: str, on_template: str, mark: str | None, count: int
+) -> None:
+    """Cases N25 and C67: the API server gives a Job without labels those of its template."""
+    metadata = {
+        "labels": {SIZE_LABEL: on_template},
+        "annotations": {SIZE_FROM_ANNOTATION: mark} if mark else None,
+    }
+    spec = {"parallelism": 2, "template": {"metadata": metadata}}
+    assert owner("Job", spec, labels={SIZE_LABEL: on_object}).members == count
 
 
 def test_a_bad_size_on_the_owner_counts_for_nothing() -> None:

@@ -55,6 +55,20 @@ def test_left_overs_of_an_earlier_run_count_for_nothing(before: tuple[Member, ..
     assert [owner.uid for owner in created.owners] == ["uid-new"]
 
 
+def test_a_group_made_for_pods_of_an_earlier_one_stays() -> None:
+    """Case C53: somebody deleted the PodGroup of running pods. The pods get the mark of the new one."""
+    after = settled(state(*members(R, R, R, owner=NEW, run="uid-before")))
+    assert after.group is not None
+    assert [one.pod.metadata.annotation(RUN_ANNOTATION) for one in after.labelled] == ["uid-g"] * 3
+
+
+def test_a_group_whose_owner_was_not_looked_up_yet_stays() -> None:
+    """Rule A6: whether that owner makes more pods is not known."""
+    assert plan(state(group=owned_by(NEW)), NOW).delete is None
+    assert plan(state(group=owned_by(NEW), owners=(OLD,)), NOW).delete is None
+    assert plan(state(group=owned_by(OLD), owners=(OLD,)), NOW).delete is DeleteReason.WORK_IS_OVER
+
+
 def test_a_group_of_left_overs_alone_is_deleted() -> None:
     """Rule A6: its run has no pods, and nobody makes any."""
     left = members(S, F, R, owner=OLD, run="uid-before", deleting=True)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from devcluster.api import ApiFailure, Object
+from devcluster.errors import DevclusterError
 from groups.contract import GROUP_LABEL, SIZE_LABEL
+
+#: So many lines of each process of Fluence.
+_LOG_LINES: Final = 15
 
 if TYPE_CHECKING:
     from tests.support.world import World
 
 
 async def state(world: World) -> str:
-    """Nodes, pods, groups and events, one line each."""
+    """Nodes, pods, groups, events and the end of each log of Fluence, one line each."""
     lines = [f"namespace {world.namespace} of cluster {world.cluster.name}:"]
     nodes = await world.api.items("/api/v1/nodes", labelSelector=f"devcluster/test={world.namespace}")
     lines += map(_node, nodes)
@@ -22,7 +26,17 @@ async def state(world: World) -> str:
     except ApiFailure as failure:
         lines.append(f"  no PodGroups: {failure}")
     lines += map(_event, await world.events())
+    for name in ("webhook", "controller", "scheduler"):
+        lines += _log(world, name)
     return "\n".join(lines)
+
+
+def _log(world: World, name: str) -> list[str]:
+    try:
+        text = world.cluster.process(name).log.read_text(errors="replace")
+    except (KeyError, OSError, DevclusterError) as error:
+        return [f"  no log of {name}: {error}"]
+    return [f"  {name}: {line}" for line in text.splitlines()[-_LOG_LINES:]]
 
 
 def _node(node: Object) -> str:

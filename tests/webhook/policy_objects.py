@@ -190,6 +190,10 @@ ALIKE: Final[dict[str, Object]] = {
     "job-of-no-scheduler": job(labels("A_b", "0"), scheduler=None, parallelism=2),
     "job-with-a-dot-in-its-name": job(named("a.b"), parallelism=2),
     "job-with-annotations": job(template={"annotations": {"note": "n"}}, parallelism=2),
+    "job-with-many-annotations": job(template={"annotations": {"n": "n" * 59_999}}, parallelism=2),
+    "job-with-nearly-full-annotations": job(
+        template={"annotations": {"n": "\N{BUG}" * 60_000}}, parallelism=2
+    ),
     "job-with-the-mark-and-no-size": job(template={"annotations": {MARK: "rule"}}, parallelism=2),
     "job-with-the-mark-and-a-size": job(template={**labels(size="2"), "annotations": {MARK: "rule"}}),
     "job-with-the-longest-name": job(named("a" * (63 - len(f"fluence-group-{NAMESPACE}-")))),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups.contract import SIZE_FROM_ANNOTATION, SIZE_FROM_RULE
+from groups.workloads.grouping import MOST_ANNOTATED
 from groups.workloads.rules import builtin_rules
 from groups.workloads.shapes import lookup
 from groups.workloads.sizing import members_by_group, parts_of
@@ -113,6 +114,14 @@ def test_annotations_that_are_there_stay(annotations: Object | None) -> None:
         **(annotations or {}),
         SIZE_FROM_ANNOTATION: SIZE_FROM_RULE,
     }
+
+
+@pytest.mark.parametrize(("more", "mark"), [(0, SIZE_FROM_RULE), (1, None)])
+def test_annotations_that_are_nearly_full_get_no_mark(more: int, mark: str | None) -> None:
+    """Rule W8: the API server takes 256 KiB of annotations, and the mark could be what is too much."""
+    full = {"kept": "\N{GRINNING FACE}" * (MOST_ANNOTATED - len("kept") + more)}
+    obj = workload("Job", "j", {"metadata": {"annotations": full}}, **parallel(2))
+    assert templates(obj) == {"fluence-group-default-j": ("2", mark)}
 
 
 @settings(deadline=None)

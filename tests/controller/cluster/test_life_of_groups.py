@@ -189,7 +189,7 @@ async def test_without_pods_there_is_no_group(world: World) -> None:
     """Case C15: neither for what wants none, nor for what is suspended."""
     await world.create(
         world.job("none", 0),
-        world.replicated("Deployment", "nobody", 0),
+        world.replicated("Deployment", "idle", 0),
         world.job("asleep", 4, 4, job_spec={"suspend": True}),
     )
     await world.gang("last", 1)
@@ -228,26 +228,6 @@ async def test_a_group_that_the_user_made_is_filled_and_never_deleted(world: Wor
     assert "annotations" not in group["metadata"]
 
 
-async def test_the_same_name_again_at_once_is_a_new_job(world: World) -> None:
-    """Case C53."""
-    await world.node("a", cpu="3")
-    name = f"fluence-group-{world.namespace}-j"
-    for _ in range(3):
-        await world.create(world.job("j", 2, 2, cpu="8", outcome="never"))
-        await until_group(world, name)
-        await world.delete("Job", "j")
-        await world.create(world.job("j", 3, 3, outcome="never"))
-        group = await until_counts(world, name, running=3)
-        assert group["spec"]["minMember"] == 3
-        await world.delete("Job", "j")
-        await world.until_gone("PodGroup", name)
-
-        async def cleared() -> bool:
-            return not await world.pods()
-
-        await world.wait_for(cleared, what="the pods of the last round are gone")
-
-
 async def test_orphaned_pods_keep_their_group(world: World) -> None:
     """Case C61."""
     await world.node("a", cpu="3")
@@ -263,21 +243,6 @@ async def test_orphaned_pods_keep_their_group(world: World) -> None:
     for pod in await world.pods():
         await world.finish(pod["metadata"]["name"])
     await world.until_gone("PodGroup", name)
-
-
-async def test_a_deployment_that_is_scaled_to_none_and_back_has_a_group_again(world: World) -> None:
-    """Case C51."""
-    await world.node("a")
-    name = f"fluence-group-{world.namespace}-flip"
-    await world.create(world.replicated("Deployment", "flip", 1, cpu="100m"))
-    for _ in range(3):
-        await until_counts(world, name, running=1)
-        await world.patch("Deployment", "flip", {"spec": {"replicas": 0}})
-        await world.until_gone("PodGroup", name)
-        await world.patch("Deployment", "flip", {"spec": {"replicas": 1}})
-    group = await until_counts(world, name, running=1)
-    assert [owner["kind"] for owner in group["metadata"]["ownerReferences"]] == ["Deployment"]
-    assert len(await world.pod_groups()) == 1
 
 
 async def test_a_namespace_that_goes_takes_its_groups_with_it(world: World) -> None:

@@ -85,7 +85,8 @@ async def test_pods_that_come_while_the_webhook_is_away_are_picked_up(own_world:
             world.pod("alone"),
         )
         await world.node("a", cpu="8")
-        job, web, db = (f"fluence-group-{world.namespace}-{name}" for name in ("train", "web", "db"))
+        names = ("train", "deployment.web", "statefulset.db")
+        job, web, db = (f"fluence-group-{world.namespace}-{name}" for name in names)
         for name, count in ((job, 3), (web, 2), (db, 2), ("fluence-group-alone", 1)):
             group = await until_counts(world, name, running=count)
             assert group["spec"]["minMember"] == count
@@ -107,7 +108,7 @@ async def test_pods_that_come_while_the_webhook_is_away_are_picked_up(own_world:
         await asyncio.to_thread(webhook.start)
 
 
-async def test_a_bad_size_that_nobody_denied_is_told_by_an_event(own_world: World) -> None:
+async def test_a_bad_size_that_was_not_denied_has_an_event(own_world: World) -> None:
     """Case C04: the pod got past the webhook, and its user must not wait in vain."""
     world = own_world
     webhook = world.cluster.process("webhook")
@@ -115,10 +116,10 @@ async def test_a_bad_size_that_nobody_denied_is_told_by_an_event(own_world: Worl
     try:
         await world.create(world.pod("bad", group="g", size="abc"))
 
-        async def told() -> list[Object]:
+        async def has_event() -> list[Object]:
             return await world.events("bad", "InvalidGroupSize")
 
-        (event,) = await world.wait_for(told, what="an event about the size")
+        (event,) = await world.wait_for(has_event, what="an event about the size")
         assert event["type"] == "Warning"
         assert all(word in event["note"] for word in (SIZE_LABEL, "abc", "positive integer"))
         assert await world.pod_group("g") is None

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from devcluster.api import Api, ApiFailure, Object
-from groups.contract import GROUP_LABEL, SIZE_LABEL, is_group_name, parse_group_size
+from groups.contract import GROUP_LABEL, SIZE_FROM_ANNOTATION, SIZE_LABEL, is_group_name, parse_group_size
 from groups.workloads.shapes import lookup
 from tests.support import objects
 from tests.support.world import World
@@ -113,7 +113,7 @@ async def created(api: Api, obj: Object, namespace: str) -> Object | ApiFailure:
 
 
 def without_labels(obj: Object) -> Object:
-    """What must not differ: all but our labels, the scheduler and what is new each time.
+    """What must not differ: all but our labels and mark, the scheduler and what is new each time.
 
     Where an object of an old kind has no labels the API server gives it those of its template.
     """
@@ -122,6 +122,9 @@ def without_labels(obj: Object) -> Object:
         labels = metadata.pop("labels", None) or {}
         if kept := {key: value for key, value in labels.items() if not _NEW.search(key)}:
             metadata["labels"] = kept
+        annotations = metadata.pop("annotations", None) or {}
+        if kept := {key: value for key, value in annotations.items() if key != SIZE_FROM_ANNOTATION}:
+            metadata["annotations"] = kept
         for key in ("name", "uid", "creationTimestamp", "managedFields"):
             metadata.pop(key, None)
     if obj["kind"] == "Job":
