@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groups.contract import GROUP_LABEL, MAX_GROUP_SIZE
+from groups.contract import GROUP_LABEL, MAX_GROUP_SIZE, SIZE_FROM_ANNOTATION, SIZE_FROM_RULE, SIZE_LABEL
 from groups.workloads.schema import Condition, Count, Rule, Template
 from groups.workloads.shapes import Path, Place, bind, lookup, places, show_path
 
@@ -80,6 +80,21 @@ def members_by_group(
     if stated is not None:
         sizes |= {name: stated for name, members in groups.items() if any(not one.suffix for one in members)}
     return sizes
+
+
+def has_counted_size(rule: Rule, obj: Mapping[str, Any]) -> bool:
+    """Whether the size label on the object itself is one that a rule counted for a template.
+
+    The API server gives a Job without labels those of its template, and so also the counted size.
+    """
+    size = lookup(obj, ("metadata", "labels", SIZE_LABEL))
+    templates = [lookup(obj, (*part.place, "metadata")) for part in parts_of(rule, obj) if part.place]
+    return any(
+        lookup(one, ("annotations", SIZE_FROM_ANNOTATION)) == SIZE_FROM_RULE
+        and lookup(one, ("labels", SIZE_LABEL)) == size
+        for one in templates
+        if isinstance(one, dict)
+    )
 
 
 def size_of_group(rule: Rule, obj: Mapping[str, Any], parts: Iterable[Part], members: Sequence[Part]) -> int:

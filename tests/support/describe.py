@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from devcluster.api import ApiFailure, Object
-from devcluster.errors import DevclusterError
 from groups.contract import GROUP_LABEL, SIZE_LABEL
 
-#: So many lines of each process of Fluence.
+#: So many lines of each process of Fluence about the namespace.
 _LOG_LINES: Final = 15
 
 if TYPE_CHECKING:
@@ -34,9 +33,10 @@ async def state(world: World) -> str:
 def _log(world: World, name: str) -> list[str]:
     try:
         text = world.cluster.process(name).log.read_text(errors="replace")
-    except (KeyError, OSError, DevclusterError) as error:
+    except OSError as error:
         return [f"  no log of {name}: {error}"]
-    return [f"  {name}: {line}" for line in text.splitlines()[-_LOG_LINES:]]
+    lines = [line for line in text.splitlines() if world.namespace in line or '"level":"error"' in line]
+    return [f"  {name}: {line}" for line in lines[-_LOG_LINES:]]
 
 
 def _node(node: Object) -> str:
