@@ -212,6 +212,9 @@ class ClusterCache:
         return pod.nominated_node_name if foreign else ""
 
     def _put(self, uid: str, node: str, pod: CachedPod) -> None:
+        before = self.ledger.placed(uid)
+        if before is None or before.node != node:
+            self._touch_holders(node)
         if pod.kind is None:
             log.error(
                 "the requests of a pod cannot be read: its node takes no more pods",
@@ -226,9 +229,10 @@ class ClusterCache:
         self.ledger.put(uid, Placed(pod.kind, node, gang, pod.priority, pod.started, State.SEEN))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        found = new or old
+        assert found is not None
         if new is None:
-            assert old is not None
-            self.ledger.remove_node(old.metadata.name)
+            self.ledger.remove_node(found.metadata.name)
         else:
             try:
                 self.ledger.upsert_node(node_of(new))
@@ -237,7 +241,14 @@ class ClusterCache:
                     "node left out: its capacity cannot be read", node=new.metadata.name, error=str(error)
                 )
                 self.ledger.remove_node(new.metadata.name)
+        self._touch_holders(found.metadata.name)
         self._note_room()
+
+    def _touch_holders(self, node: str) -> None:
+        """The room that is held on this node may not be there any more."""
+        if self.listener is not None:
+            for gang in self.ledger.holding_on(node):
+                self.listener.gang_changed(Key(gang))
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         if old is not None and new is not None and _of_interest(old) == _of_interest(new):

@@ -75,18 +75,21 @@ class StrandedGangs:
         self.leaving, self.released_s, self.freed_s = frozenset(uids), now_s, now_s
 
     def note_usage(self, uses_node: Callable[[str], bool], now_s: float) -> None:
-        """Look which of the members that were given back last still use their nodes."""
-        if self.leaving:
+        """Look which of the members that were given back last still use their nodes.
+
+        A deletion may have failed: after a while the members that are still there count as staying.
+        """
+        if now_s >= self.released_s + _MOST_PAUSE_S:
+            self.leaving = frozenset()
+        elif self.leaving:
             self.leaving, self.freed_s = frozenset(filter(uses_node, self.leaving)), now_s
 
     def next_to_release(self, states: Iterable[GangState], now_s: float) -> GangState | None:
         """Of all stranded gangs whose time is over, the one whose members are given back now, if any.
 
-        While the room of the last one is not free yet, or was freed a moment ago, it is nobody's turn.
+        There is none while the room of the last one is not free yet, or was freed a moment ago.
         """
-        if self.leaving and now_s < self.released_s + _MOST_PAUSE_S:
-            return None
-        if now_s < self.freed_s + PAUSE_S:
+        if self.leaving or now_s < self.freed_s + PAUSE_S:
             return None
         over = [one for one in states if one.is_stranded and self.fate(one, now_s) is Fate.RELEASE]
         return max(over, key=lambda one: (created(one.group), one.key), default=None)

@@ -182,6 +182,11 @@ class Ledger:
         """The gangs for which room is held."""
         return tuple(self._held)
 
+    def holding_on(self, node: str) -> list[str]:
+        """The gangs for which room is held on this node."""
+        placed = self._placed
+        return [gang for gang, uids in self._held.items() if any(placed[uid].node == node for uid in uids)]
+
     def held(self, gang: str) -> tuple[str, ...]:
         """The uids that identify the room held for a gang."""
         return tuple(self._held.get(gang, ()))
