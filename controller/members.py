@@ -80,7 +80,10 @@ class GroupState:
     @cached_property
     def members(self) -> tuple[Member, ...]:
         """The pods that count for this run (`groups.membership`)."""
-        return tuple(one for one in self.labelled if is_member(one.pod, self.run_uid, self.owner_uids))
+        references = (self.group.metadata.owner_references or ()) if self.group is not None else ()
+        return tuple(
+            one for one in self.labelled if is_member(one.pod, self.run_uid, self.owner_uids, references)
+        )
 
     @property
     def all_owners(self) -> tuple[Owner, ...]:

@@ -84,10 +84,10 @@ def _writes(state: GroupState, now: dt.datetime) -> Plan:
             return Plan()
         status = status_changes(state, group, minimum, end_of(state, minimum), now)
         return Plan(status=status, marks=unmarked(state, group))
-    if is_over(state, group):
-        return Plan(delete=DeleteReason.WORK_IS_OVER)
     if is_replaced(state, group):
         return Plan(delete=DeleteReason.OWNER_REPLACED)
+    if is_over(state, group):
+        return Plan(delete=DeleteReason.WORK_IS_OVER)
     wanted = _wanted(state, group)
     minimum = wanted.min_member
     return Plan(

@@ -17,7 +17,7 @@ from groups.contract import (
     Phase,
     Why,
 )
-from groups.membership import is_member
+from groups.membership import is_member, is_of_other_run
 from groups.objects import Key, split_key
 from groups.podgroup import PodGroup
 from groups.times import format_micro_time, parse_time
@@ -103,10 +103,15 @@ def examine(
     `pods` carry the group's label. `is_assumed` tells of a uid whether its binding is under way.
     """
     run_uid = group.metadata.uid if group is not None else ""
-    owners = {ref.uid for ref in group.metadata.owner_references or ()} if group is not None else set[str]()
-    settled, holding, candidates, gated, seen = [], [], [], 0, 0
+    references = (group.metadata.owner_references or ()) if group is not None else ()
+    owners = {ref.uid for ref in references}
+    settled, holding, candidates, strangers, gated, seen = [], [], [], [], 0, 0
     for pod in pods:
-        if not is_member(pod, run_uid, owners) or pod.phase == "Failed":
+        if not is_member(pod, run_uid, owners, references):
+            if not pod.is_finished and not pod.node_name and is_of_other_run(pod, references):
+                strangers.append(pod)
+            continue
+        if pod.phase == "Failed":
             continue
         if pod.node_name or pod.is_finished:
             settled.append(pod)
@@ -120,9 +125,13 @@ def examine(
             gated += 1
         else:
             candidates.append(pod)
-    candidates.sort(key=lambda pod: pod.metadata.name)
     minimum = group.spec.min_member if group is not None else 0
     why, message = _waits(key, group, minimum, len(settled), len(candidates), gated)
+    if strangers and not candidates and not settled:
+        # They wait until their own PodGroup takes the place of this one, and are not silent meanwhile.
+        candidates, why = strangers, Why.WAITING_FOR_GROUP
+        message = f"waiting for a PodGroup of their own: {split_key(key)[1]} belongs to an owner made anew"
+    candidates.sort(key=lambda pod: pod.metadata.name)
     return GangState(
         key, group, minimum, tuple(settled), tuple(holding), tuple(candidates), seen, why, message
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.contract import GROUP_LABEL, Why
 from groups.membership import group_key_of
-from groups.objects import Key
+from groups.objects import Key, OwnerReference
 from groups.podgroup import PodGroup
 from scheduler.gangs import examine
 from tests.scheduler.scripted import member, pod_group
@@ -138,6 +139,27 @@ def test_only_members_of_this_run_have_a_place(marks: list[str]) -> None:
     members = [made[mark](f"p{number}") for number, mark in enumerate(marks)]
     found = examine(KEY, pod_group("g", 3, uid="run-1", owners=("job-1",)), members)
     assert len(found.settled) == sum(mark in ("this run", "owner") for mark in marks)
+
+
+@given(st.lists(st.sampled_from(("job-1", "job-0", "")), max_size=8))
+def test_waiting_pods_of_a_deleted_owner_of_the_same_name_count_for_nothing(owners: list[str]) -> None:
+    """Membership: they wait for the garbage collector, and would take the place of the new run's members."""
+    by_uid = {uid: OwnerReference("Job", "j", uid, "batch/v1", True) for uid in ("job-1", "job-0")}
+    one = pod_group("g", 3, uid="run-1")
+    meta = msgspec.structs.replace(one.metadata, owner_references=(by_uid["job-1"],))
+    members = []
+    for number, uid in enumerate(owners):
+        found = member(f"p{number}")
+        reference = (by_uid[uid],) if uid else None
+        pod_meta = msgspec.structs.replace(found.metadata, owner_references=reference)
+        members.append(msgspec.structs.replace(found, metadata=pod_meta))
+    found_state = examine(KEY, msgspec.structs.replace(one, metadata=meta), members)
+    ours = [uid for uid in owners if uid != "job-0"]
+    if ours:
+        assert len(found_state.candidates) == len(ours)
+    elif owners:
+        assert found_state.why is Why.WAITING_FOR_GROUP
+        assert "of their own" in found_state.message
 
 
 def test_three_succeeded_pods_of_a_deleted_job_count_for_nothing() -> None:
