@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -48,16 +47,18 @@ async def persist(
     backoff: Backoff | None = None,
     worth_retrying: Callable[[BaseException], bool] = is_transient,
     on_retry: Callable[[KubeError, float], None] | None = None,
-    now_s: Callable[[], float] = time.monotonic,
+    now_s: Callable[[], float] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
     """Call `attempt` until it works, fails for good, or `deadline_s` seconds have passed.
 
     A Retry-After of the server is respected. `on_retry` is called before each further attempt with the
-    failure and the wait in seconds. Raises the last error.
+    failure and the wait in seconds. The clock is that of the running event loop, like that of the waits.
+    Raises the last error.
     """
+    clock = now_s or asyncio.get_running_loop().time
     waits = backoff or Backoff()
-    end_s = now_s() + deadline_s
+    end_s = clock() + deadline_s
     while True:
         try:
             return await attempt()
@@ -67,7 +68,7 @@ async def persist(
             delay_s = waits.next_delay_s()
             if isinstance(error, ApiError) and error.retry_after_s is not None:
                 delay_s = max(delay_s, error.retry_after_s)
-            if now_s() + delay_s >= end_s:
+            if clock() + delay_s >= end_s:
                 raise
             if on_retry:
                 on_retry(error, delay_s)

@@ -137,6 +137,10 @@ class Binder:
         """Whether calls are under way that the API server answers at its usual speed."""
         return self._lanes.is_busy
 
+    def is_binding(self, uid: str) -> bool:
+        """Whether the outcome of a pod's binding is still open."""
+        return uid in self._calls
+
     def bind(self, gang: GangBinding) -> None:
         """Queue a whole gang; returns at once. Within a namespace gangs are bound in this order."""
         for pod in gang.pods:

@@ -48,6 +48,10 @@ class Holding:
         #: Kinds of members that were certainly not bound, by gang and uid of the pod.
         self._lost: dict[Key, dict[str, PodKind]] = {}
 
+    def fate(self, state: GangState, now_s: float) -> Fate:
+        """What becomes of a stranded gang if it is considered alone."""
+        return self._gangs.fate(state, now_s)
+
     def note(self, state: GangState, now_s: float) -> None:
         """The gang was looked at: a gang that is not stranded holds no room."""
         self._gangs.note(state, now_s)
@@ -82,7 +86,7 @@ class Holding:
         if not state.is_stranded:
             return True
         ledger = self._cache.ledger
-        if self._gangs.fate(state, now_s) is Fate.WAIT:
+        if self.fate(state, now_s) is Fate.WAIT:
             kinds = waiting_members(state)
         else:
             kinds = missing_members(state, self._lost.get(state.key, {}))
@@ -133,5 +137,5 @@ class Holding:
                 on_nodes=len(state.holding),
                 minimum=state.minimum,
                 deadline_s=state.timeout_s,
-                fate=self._gangs.fate(state, now_s).value,
+                fate=self.fate(state, now_s).value,
             )

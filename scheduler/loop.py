@@ -323,7 +323,9 @@ class SchedulingLoop:
         self._cache.assume(placement)
         self._reporter.placing(placed)
         run_uid = state.group.metadata.uid if state.group is not None else ""
-        self._binder.bind(GangBinding(state.key, run_uid, placed, placement.nodes, placement.node_uids))
+        self._binder.bind(
+            GangBinding(state.key, run_uid, placed, placement.nodes, placement.node_uids, self._now_s())
+        )
         log.info(
             "gang placed",
             group=state.key,

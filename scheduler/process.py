@@ -7,6 +7,8 @@ members that were bound count for their gang, all others are placed anew.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from groups.objects import Key
@@ -58,31 +60,38 @@ class SchedulerProcess:
         volumes: Reflector[PersistentVolume] = Reflector(
             kube, Collection("/api/v1/persistentvolumes"), PersistentVolume
         )
-        self._reflectors: list[Reflector[Any]] = [nodes, groups, claims, volumes, pods]
-        self._cache = ClusterCache(
+        self.reflectors: list[Reflector[Any]] = [nodes, groups, claims, volumes, pods]
+        self.cache = ClusterCache(
             settings.scheduler_name, pods=pods, nodes=nodes, groups=groups, claims=claims, volumes=volumes
         )
 
     def not_ready(self) -> list[str]:
         """What is still missing before this process is of use; empty when it is ready."""
-        return not_listed(self._reflectors)
+        return not_listed(self.reflectors)
 
     async def run(self) -> None:
         """Schedule until cancelled, in one term after another."""
         await require_collection(self._kube, POD_GROUPS, missing=CRD_MISSING)
-        await watch_and_lead(self._reflectors, self._lease, self._lead)
+        await watch_and_lead(self.reflectors, self._lease, self._lead)
 
     async def _lead(self, term: Term) -> None:
-        await SchedulingTerm(term, self._settings, self._cache).run()
+        await SchedulingTerm(term, self._settings, self.cache).run()
 
 
 class SchedulingTerm:
     """The parts that decide and write, for one term as leader; nothing of them goes on in the next."""
 
-    def __init__(self, term: Term, settings: SchedulerSettings, cache: ClusterCache) -> None:
+    def __init__(
+        self,
+        term: Term,
+        settings: SchedulerSettings,
+        cache: ClusterCache,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         kube = term.kube
         self._cache = cache
-        self._binder = Binder(
+        self.binder = Binder(
             kube,
             may_bind=term.held,
             node_is_open=cache.node_is_open,
@@ -90,18 +99,20 @@ class SchedulingTerm:
             on_refused=self._refused,
             on_settled=self._settled,
             run_is_current=cache.run_is_current,
+            now_s=now_s,
         )
         self._recorder = EventRecorder(
             kube,
             controller=settings.scheduler_name,
             instance=f"{settings.scheduler_name}-{settings.identity}",
-            is_busy=lambda: self._binder.is_busy,
+            is_busy=lambda: self.binder.is_busy,
+            now_s=now_s,
         )
-        self._writer = StatusWriter(kube, lambda: self._binder.is_busy)
+        self._writer = StatusWriter(kube, lambda: self.binder.is_busy, now_s=now_s)
         self._reporter = Reporter(self._writer, self._recorder)
         self._releaser = Releaser(kube, term.held)
-        holding = Holding(cache, self._releaser, self._reporter)
-        self._loop = SchedulingLoop(cache, self._binder, self._reporter, holding)
+        self.holding = Holding(cache, self._releaser, self._reporter)
+        self.loop = SchedulingLoop(cache, self.binder, self._reporter, self.holding, now_s=now_s)
 
     # The parts form a circle (decide, bind, decide), so that some links are made late.
 
@@ -109,20 +120,20 @@ class SchedulingTerm:
         self._reporter.bound(pod, node)
 
     def _refused(self, gang: Key, pod: CachedPod, why: str) -> None:
-        self._loop.member_refused(gang, pod, why)
+        self.loop.member_refused(gang, pod, why)
 
     def _settled(self, gang: Key) -> None:
-        self._loop.decision_settled(gang)
+        self.loop.decision_settled(gang)
 
     async def run(self) -> None:
         """Schedule until cancelled."""
         self._cache.forget_all()
-        self._cache.listener = self._loop
+        self._cache.listener = self.loop
         try:
             async with self._recorder.running(_DRAIN_S), asyncio.TaskGroup() as group:
-                group.create_task(self._binder.run(), name="binder")
+                group.create_task(self.binder.run(), name="binder")
                 group.create_task(self._writer.run(), name="conditions")
                 group.create_task(self._releaser.run(), name="release")
-                group.create_task(self._loop.run(), name="scheduling loop")
+                group.create_task(self.loop.run(), name="scheduling loop")
         finally:
             self._cache.listener = None
